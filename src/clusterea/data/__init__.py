@@ -1,0 +1,1 @@
+"""Ways in for data: readers, splits, the generator, and downloads."""

@@ -1,0 +1,43 @@
+"""The errors this package raises on purpose.
+
+An `InputError` is the caller's or the data's fault: the command line prints its one sentence and
+exits with 2. Whatever else escapes is ours, and exits with 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class ClusterEAError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class InputError(ClusterEAError, ValueError):
+    """What was given can't be used; the message says what was wanted, what came, what to do."""
+
+
+class DataError(InputError):
+    """A file can't be used; the message opens with the file and, where there is one, the line."""
+
+    def __init__(self, path: Path | str, problem: str, *, line: int | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        where = f"{path} line {line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {problem}")
+
+
+class DownloadError(InputError):
+    """A download can't be had or can't be trusted."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The one answer to a name that isn't registered: the known ones, and the nearest of them."""
+    choices = list(known)
+    message = f"unknown {kind} '{name}'; choose one of {', '.join(choices)}."
+    nearest = difflib.get_close_matches(name, choices, n=1)
+    if nearest:
+        message += f" Did you mean '{nearest[0]}'?"
+    return InputError(message)

@@ -1,0 +1,28 @@
+"""The values that stages take and return: frozen, and checked where they are made."""
+
+from clusterea.types.alignment import Alignment
+from clusterea.types.arrays import IntArray
+from clusterea.types.benchmark import Benchmark
+from clusterea.types.graph import KnowledgeGraph
+from clusterea.types.metrics import DegreeBucket, MatchingScores, Metrics, Ranking
+from clusterea.types.names import Names
+from clusterea.types.pair import Pair
+from clusterea.types.partition import Partition
+from clusterea.types.similarity import Similarity
+from clusterea.types.task import AlignmentTask
+
+__all__ = [
+    "Alignment",
+    "AlignmentTask",
+    "Benchmark",
+    "DegreeBucket",
+    "IntArray",
+    "KnowledgeGraph",
+    "MatchingScores",
+    "Metrics",
+    "Names",
+    "Pair",
+    "Partition",
+    "Ranking",
+    "Similarity",
+]

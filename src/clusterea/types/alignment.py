@@ -1,0 +1,47 @@
+"""`Alignment`: the links found, how sure each is, and who was left alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusterea.types.pair import Pair
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Alignment:
+    """Links between source and target entities, with a confidence in [0, 1] for each."""
+
+    links: Tensor  # (n, 2) int64: source entity, target entity
+    confidence: Tensor  # (n,) floating point
+    unmatched: Pair[Tensor]  # entities of each side without a link
+
+    def __post_init__(self) -> None:
+        if self.links.ndim != 2 or self.links.shape[1] != 2:
+            raise ValueError(
+                f"links must have shape (n, 2). Got {tuple(self.links.shape)} instead."
+            )
+        if self.confidence.shape != self.links.shape[:1]:
+            raise ValueError(
+                f"confidence must have shape ({len(self.links)},). "
+                f"Got {tuple(self.confidence.shape)} instead."
+            )
+        if len(self.links) and not bool(((self.confidence >= 0) & (self.confidence <= 1)).all()):
+            raise ValueError(
+                "confidence must lie in [0, 1]. Got values from "
+                f"{float(self.confidence.min())} to {float(self.confidence.max())} instead."
+            )
+
+    def swap(self) -> Alignment:
+        """The same alignment seen from the other side."""
+        return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap())
+
+    def __repr__(self) -> str:
+        source, target = self.unmatched
+        return (
+            f"Alignment({len(self.links):,} links; {source.numel():,} source and "
+            f"{target.numel():,} target entities unmatched)"
+        )

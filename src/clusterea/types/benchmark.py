@@ -1,0 +1,66 @@
+"""`Benchmark`: a task, the names of its entities, and the links to judge the result by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.links import check_one_to_one
+from clusterea.types.names import Names
+from clusterea.types.pair import Pair
+from clusterea.types.task import AlignmentTask
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Benchmark:
+    """What `load` returns. Stages get `task`; `test_links` go to `evaluate` and nowhere else."""
+
+    task: AlignmentTask
+    test_links: IntArray  # (n, 2); one-to-one; empty where there is nothing to judge by
+    names: Pair[Names]  # of the entities
+    relation_names: Pair[Names]
+    dangling: Pair[IntArray] | None = None  # entities known to have no counterpart, if known
+    dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
+    format: str = "memory"  # which way in it came
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "test_links", frozen_ids(self.test_links, "test_links", columns=2))
+        set_field(self, "dropped", MappingProxyType(dict(self.dropped)))
+        graphs = self.task.graphs
+        check_range(self.test_links[:, 0], "test links' source", graphs.source.num_entities)
+        check_range(self.test_links[:, 1], "test links' target", graphs.target.num_entities)
+        check_one_to_one(self.test_links, "test_links")
+        for graph, (entities, relations) in zip(
+            graphs, self.names.zip(self.relation_names), strict=True
+        ):
+            if len(entities) != graph.num_entities or len(relations) != graph.num_relations:
+                raise ValueError(
+                    f"names must match {graph!r}. Got {len(entities):,} entity names "
+                    f"and {len(relations):,} relation names instead."
+                )
+        if self.dangling is not None:
+            set_field(self, "dangling", self.dangling.map(lambda ids: frozen_ids(ids, "dangling")))
+            for ids, graph in zip(self.dangling, graphs, strict=True):
+                check_range(ids, "dangling", graph.num_entities)
+
+    def swap(self) -> Benchmark:
+        """The same benchmark seen from the other side."""
+        return Benchmark(
+            self.task.swap(),
+            self.test_links[:, ::-1],
+            self.names.swap(),
+            self.relation_names.swap(),
+            self.dangling.swap() if self.dangling else None,
+            self.dropped,
+            self.format,
+        )
+
+    def __repr__(self) -> str:
+        source, target = self.task.graphs
+        return (
+            f"Benchmark({self.task.num_seeds:,} seeds, {len(self.test_links):,} test links, "
+            f"source={source!r}, target={target!r})"
+        )

@@ -1,0 +1,118 @@
+"""`Metrics`: how good an alignment is, in both directions and against both candidate sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from clusterea.types.arrays import check_count
+from clusterea.types.pair import Pair
+
+
+def _check_rate(value: float, name: str) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a fraction in [0, 1]. Got {value!r} instead.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Hits@k and MRR of one direction. Tied scores count at their expectation."""
+
+    hits: Mapping[int, float]  # k → expected share of test links ranked k or better
+    mrr: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.mrr, "mrr")
+        for k, share in self.hits.items():
+            _check_rate(share, f"hits@{k}")
+        shares = [self.hits[k] for k in sorted(self.hits)]
+        if any(larger < smaller for smaller, larger in pairwise(shares)):
+            raise ValueError(f"hits must not fall as k grows. Got {dict(self.hits)} instead.")
+        object.__setattr__(self, "hits", MappingProxyType(dict(self.hits)))
+
+    def to_dict(self) -> dict[str, float]:
+        return {**{f"hits@{k}": self.hits[k] for k in sorted(self.hits)}, "mrr": self.mrr}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingScores:
+    """Of the links returned, and of the links there are."""
+
+    precision: float
+    recall: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.precision, "precision")
+        _check_rate(self.recall, "recall")
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def to_dict(self) -> dict[str, float]:
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+@dataclass(frozen=True, slots=True)
+class DegreeBucket:
+    """Source-to-target ranking of the test links whose source has a degree in [least, most]."""
+
+    least: int
+    most: int
+    test_links: int
+    ranking: Ranking
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "least": self.least,
+            "most": self.most,
+            "test_links": self.test_links,
+            **self.ranking.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Metrics:
+    """What `evaluate` returns. `Pair.source` is source to target, `Pair.target` the other way."""
+
+    test_candidates: Pair[Ranking]  # ranked among the test links' entities: the field's custom
+    all_candidates: Pair[Ranking]  # ranked among every non-seed entity: what a user gets
+    test_links: int
+    missing: int  # test links whose truth is in no cell of its row
+    matching: MatchingScores | None = None
+    by_degree: tuple[DegreeBucket, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_count(self.test_links, "test_links")
+        check_count(self.missing, "missing")
+        if self.missing > self.test_links:
+            raise ValueError(
+                f"missing must be at most test_links. Got {self.missing} of {self.test_links}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The shape of `metrics.json`; every rate a fraction."""
+        out: dict[str, Any] = {
+            "test_candidates": _directions(self.test_candidates),
+            "all_candidates": _directions(self.all_candidates),
+        }
+        if self.matching is not None:
+            out["matching"] = self.matching.to_dict()
+        out["by_degree"] = [bucket.to_dict() for bucket in self.by_degree]
+        return {**out, "missing": self.missing, "test_links": self.test_links}
+
+    def __repr__(self) -> str:
+        ranking = self.test_candidates.source
+        shown = ", ".join(f"hits@{k}={ranking.hits[k]:.3f}" for k in sorted(ranking.hits))
+        return f"Metrics({shown}, mrr={ranking.mrr:.3f} on {self.test_links:,} test links)"
+
+
+def _directions(rankings: Pair[Ranking]) -> dict[str, dict[str, float]]:
+    return {
+        "source_to_target": rankings.source.to_dict(),
+        "target_to_source": rankings.target.to_dict(),
+    }

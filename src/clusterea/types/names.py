@@ -1,0 +1,65 @@
+"""`Names`: what the entities or relations of one graph are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.types.arrays import IntArray
+
+
+class Names(Sequence[str]):
+    """Name i belongs to entity (or relation) i; no name occurs twice.
+
+    The strings live in one Arrow array: two million names are one allocation, not two million.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, names: Iterable[str] | pa.Array) -> None:
+        array = names if isinstance(names, pa.Array) else pa.array(names, type=pa.large_string())
+        array = array.cast(pa.large_string())
+        if array.null_count:
+            raise ValueError(f"names must all be there. Got {array.null_count} missing instead.")
+        distinct = pc.count_distinct(array).as_py()
+        if distinct != len(array):
+            raise ValueError(
+                f"names must be distinct. Got {len(array):,} names, {distinct:,} of them distinct."
+            )
+        self._array = array
+
+    @property
+    def arrow(self) -> pa.Array:
+        """The names as an Arrow array of large strings."""
+        return self._array
+
+    def take(self, ids: IntArray) -> list[str]:
+        """The names of `ids`, in their order."""
+        return self._array.take(pa.array(ids)).to_pylist()  # type: ignore[no-any-return]
+
+    def ids_of(self, names: pa.Array | pa.ChunkedArray | Sequence[str]) -> IntArray:
+        """The id of each of `names`, -1 where it is not one of ours."""
+        if not isinstance(names, (pa.Array, pa.ChunkedArray)):
+            names = pa.array(names, type=pa.large_string())
+        ids = pc.index_in(names.cast(pa.large_string()), value_set=self._array)
+        return pc.fill_null(ids, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Names: ...
+    def __getitem__(self, index: int | slice) -> str | Names:
+        if isinstance(index, slice):
+            return Names(self._array[index])
+        return self._array[index].as_py()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(name) for name in self._array[:3].to_pylist())
+        return f"Names({len(self):,}: {shown}{', …' if len(self) > 3 else ''})"

@@ -1,0 +1,38 @@
+"""`Pair`: the two sides of an alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[A]):
+    """One thing for the source side and one for the target side.
+
+    The other direction of anything is `swap()`; no code counts sides with 0 and 1.
+    """
+
+    source: A
+    target: A
+
+    def swap(self) -> Pair[A]:
+        """The same two things with their sides exchanged."""
+        return Pair(self.target, self.source)
+
+    def map(self, function: Callable[[A], B]) -> Pair[B]:
+        """`function` of each side."""
+        return Pair(function(self.source), function(self.target))
+
+    def zip(self, other: Pair[B]) -> Pair[tuple[A, B]]:
+        """Each side together with the same side of `other`."""
+        return Pair((self.source, other.source), (self.target, other.target))
+
+    def __iter__(self) -> Iterator[A]:
+        yield self.source
+        yield self.target

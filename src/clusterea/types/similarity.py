@@ -1,0 +1,86 @@
+"""`Similarity`: a sparse matrix of scores between source and target entities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusterea.types.pair import Pair
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Similarity:
+    """CSR over source × target. Higher is nearer; an absent cell is no candidate, not a zero."""
+
+    row_offsets: Tensor  # (source entities + 1,) int64
+    columns: Tensor  # (cells,) int64, ascending and distinct within a row
+    values: Tensor  # (cells,) floating point, finite
+    num_entities: Pair[int]
+
+    def __post_init__(self) -> None:
+        rows, width = self.num_entities
+        offsets, columns, values = self.row_offsets, self.columns, self.values
+        if offsets.shape != (rows + 1,):
+            raise ValueError(
+                f"row_offsets must have shape ({rows + 1},). Got {tuple(offsets.shape)} instead."
+            )
+        if columns.ndim != 1 or columns.shape != values.shape:
+            raise ValueError(
+                "columns and values must be of one length. "
+                f"Got {tuple(columns.shape)} and {tuple(values.shape)} instead."
+            )
+        if int(offsets[0]) != 0 or int(offsets[-1]) != columns.numel():
+            raise ValueError(
+                f"row_offsets must run from 0 to {columns.numel()}. "
+                f"Got {int(offsets[0])} to {int(offsets[-1])} instead."
+            )
+        if bool((offsets.diff() < 0).any()):
+            raise ValueError("row_offsets must not fall.")
+        if not columns.numel():
+            return
+        if int(columns.min()) < 0 or int(columns.max()) >= width:
+            raise ValueError(
+                f"columns must lie in [0, {width}). "
+                f"Got values from {int(columns.min())} to {int(columns.max())} instead."
+            )
+        # A step that does not rise is allowed only where a new row begins.
+        falls = (columns.diff() <= 0).nonzero().flatten() + 1
+        if not bool(_is_member(falls, offsets).all()):
+            raise ValueError("columns must rise within each row: one cell for a pair.")
+        if not bool(values.isfinite().all()):
+            raise ValueError("values must be finite.")
+
+    @property
+    def num_cells(self) -> int:
+        return self.columns.numel()
+
+    def rows(self) -> Tensor:
+        """(cells,): the source entity of each cell."""
+        import torch
+
+        counts = self.row_offsets.diff()
+        return torch.arange(counts.numel(), device=counts.device).repeat_interleave(counts)
+
+    def swap(self) -> Similarity:
+        """The transpose: the same scores seen from the other side."""
+        order = self.columns.argsort(stable=True)
+        counts = self.columns.bincount(minlength=self.num_entities.target)
+        offsets = counts.new_zeros(counts.numel() + 1)
+        offsets[1:] = counts.cumsum(0)
+        return Similarity(offsets, self.rows()[order], self.values[order], self.num_entities.swap())
+
+    def __repr__(self) -> str:
+        source, target = self.num_entities
+        per_row = self.num_cells / max(source, 1)
+        return f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} a row)"
+
+
+def _is_member(values: Tensor, sorted_values: Tensor) -> Tensor:
+    """Whether each of `values` occurs in `sorted_values`."""
+    import torch
+
+    slots = torch.searchsorted(sorted_values, values).clamp(max=sorted_values.numel() - 1)
+    return sorted_values[slots] == values

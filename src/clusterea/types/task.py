@@ -1,0 +1,36 @@
+"""`AlignmentTask`: everything a stage may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.graph import KnowledgeGraph
+from clusterea.types.links import check_one_to_one
+from clusterea.types.pair import Pair
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlignmentTask:
+    """Two graphs and the known pairs. Test links have no place here, so no stage can see one."""
+
+    graphs: Pair[KnowledgeGraph]
+    seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seeds", frozen_ids(self.seeds, "seeds", columns=2))
+        check_range(self.seeds[:, 0], "seeds' source entities", self.graphs.source.num_entities)
+        check_range(self.seeds[:, 1], "seeds' target entities", self.graphs.target.num_entities)
+        check_one_to_one(self.seeds, "seeds")
+
+    @property
+    def num_seeds(self) -> int:
+        return len(self.seeds)
+
+    def swap(self) -> AlignmentTask:
+        """The same task seen from the other side."""
+        return AlignmentTask(self.graphs.swap(), self.seeds[:, ::-1])
+
+    def __repr__(self) -> str:
+        source, target = self.graphs
+        return f"AlignmentTask({self.num_seeds:,} seeds, source={source!r}, target={target!r})"
