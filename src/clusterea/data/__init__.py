@@ -1,1 +1,5 @@
 """Ways in for data: readers, splits, the generator, and downloads."""
+
+from clusterea.data.load import FORMATS, load
+
+__all__ = ["FORMATS", "load"]

@@ -1,0 +1,53 @@
+# The door to this repository. `make demo` and `make test` set everything up by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help install demo test quick check format bench clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: $(INSTALLED) ## the environment, in .venv
+
+$(INSTALLED): pyproject.toml constraints.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "needs Python 3.11 or newer; got $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 2; }
+	@# Debian's python3 can make an environment without pip only; then its own pip fills it.
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) 2>/dev/null || $(PYTHON) -m venv --clear --without-pip $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+demo: install ## generate a pair of graphs and look at it
+	@rm -rf demo
+	$(BIN)/clusterea generate demo/pair --like demo
+	$(BIN)/clusterea info demo/pair --seeds-share 0.3
+	@echo "The files are in demo/pair."
+
+# One thread a worker: torch's threads and the workers would fight over the cores otherwise.
+test: install ## all tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+quick: install ## the tests that take no more than a few seconds
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
+
+check: install ## format, lint, types and import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: install ## put the code into form
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install ## the speed of reading and generating, at DBP1M's size
+	$(BIN)/python benchmarks/generate_speed.py --like dbp1m-en-fr
+	$(BIN)/python benchmarks/read_speed.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

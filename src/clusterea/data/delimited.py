@@ -1,0 +1,114 @@
+"""Reads CSV and TSV text into columns of strings."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from clusterea.data.streams import compression_of, open_stream, text_lines
+from clusterea.errors import DataError
+
+DELIMITERS = {"tsv": "\t", "csv": ","}
+_DELIMITER_NAMES = {"\t": "tab-separated", ",": "comma-separated"}
+_BLOCK_BYTES = 8 << 20  # also the longest line that can be read
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """The cells of one line: quotes mean something in CSV, and nothing in TSV."""
+    if delimiter == ",":
+        return next(csv.reader([line]), [])
+    return line.split(delimiter)
+
+
+def read_delimited(
+    path: Path,
+    names: Sequence[str],
+    *,
+    delimiter: str,
+    skip_lines: int = 0,
+    keep: Sequence[str] | None = None,
+    may_be_empty: Sequence[str] = (),
+    hint: str = "",
+) -> pa.Table:
+    """The file as columns of large strings called `names` (only those in `keep`, if given).
+
+    Blank lines, Windows line ends, a byte-order mark and a missing last newline are all read as
+    meant. Anything else that is not `len(names)` cells a line, each filled unless its column
+    `may_be_empty`, is a `DataError` with its line; `hint` is added to a wrong cell count.
+    """
+    wanted = list(keep if keep is not None else names)
+    filled = [name for name in wanted if name not in may_be_empty]
+
+    def parse(content: Any, skip: int) -> pa.Table:
+        return pa_csv.read_csv(
+            content,
+            read_options=pa_csv.ReadOptions(
+                column_names=list(names), block_size=_BLOCK_BYTES, skip_rows=skip
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if delimiter == "," else False,
+                double_quote=delimiter == ",",
+                ignore_empty_lines=True,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.large_string()),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        )
+
+    try:
+        table = parse(_arrow_input(path), skip_lines)
+        whole = not any(pc.any(pc.equal(table[name], "")).as_py() for name in filled)
+    except (pa.ArrowInvalid, OSError, EOFError):
+        whole = False
+    if not whole:
+        # Slowly, line by line: either some line is at fault, or only lines of white space were.
+        rest = _faultless_lines(path, names, filled, delimiter, skip_lines, hint)
+        if not rest:
+            raise DataError(path, f"expected lines of {', '.join(wanted)}, got an empty file.")
+        try:
+            table = parse(pa.BufferReader("\n".join(rest).encode()), 0)
+        except pa.ArrowInvalid as error:
+            raise DataError(path, f"can't be read: {error}.") from error
+    if not table.num_rows:
+        raise DataError(path, f"expected lines of {', '.join(wanted)}, got none.")
+    return table
+
+
+def _arrow_input(path: Path) -> Any:
+    if compression_of(path) is None:
+        return str(path)
+    return pa.PythonFile(open_stream(path), mode="r")
+
+
+def _faultless_lines(
+    path: Path,
+    names: Sequence[str],
+    filled: Sequence[str],
+    delimiter: str,
+    skip_lines: int,
+    hint: str,
+) -> list[str]:
+    """The lines that are not blank; raises for the first that is at fault."""
+    kind = _DELIMITER_NAMES[delimiter]
+    lines = []
+    for number, line in text_lines(path):
+        if number <= skip_lines or not line.strip():
+            continue
+        cells = split_line(line, delimiter)
+        if len(cells) != len(names):
+            problem = f"expected {len(names)} {kind} columns, got {len(cells)}."
+            raise DataError(path, f"{problem} {hint}".rstrip(), line=number)
+        for name, cell in zip(names, cells, strict=True):
+            if name in filled and not cell:
+                raise DataError(path, f"expected a {name}, got an empty cell.", line=number)
+        lines.append(line)
+    return lines

@@ -1,0 +1,92 @@
+"""What a file of triples may be, and how its format is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clusterea.data.named_graph import NamedGraph
+from clusterea.data.rdf import SYNTAXES, read_rdf
+from clusterea.data.streams import first_line, open_plain, suffix_of
+from clusterea.data.tables import TABLES, read_table
+from clusterea.errors import DataError, unknown_name
+
+FILE_FORMATS = (*SYNTAXES, *TABLES)
+FAMILIES = {"rdf": tuple(SYNTAXES), "table": TABLES}  # a family's member is told from the file
+SUFFIXES = {
+    ".nt": "ntriples",
+    ".ttl": "turtle",
+    ".turtle": "turtle",
+    ".rdf": "rdfxml",
+    ".owl": "rdfxml",
+    ".xml": "rdfxml",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_TURTLE_STARTS = ("@prefix", "@base", "prefix ", "base ")
+
+
+def detect_format(path: Path) -> str:
+    """The file's format, by its suffix or else by its first line."""
+    known = SUFFIXES.get(suffix_of(path))
+    if known:
+        with open_plain(path):
+            return known
+    with open_plain(path) as file:
+        if file.read(4) == b"PAR1":
+            return "parquet"
+    line = first_line(path).strip()
+    if line.startswith(("<?xml", "<rdf:RDF", "<!DOCTYPE")):
+        return "rdfxml"
+    if line.lower().startswith(_TURTLE_STARTS):
+        return "turtle"
+    if "\t" in line and not line.endswith("."):
+        return "tsv"
+    if line.startswith(("<", "_:")) and line.endswith("."):
+        return "ntriples"
+    if "\t" in line:
+        return "tsv"
+    if "," in line:
+        return "csv"
+    raise DataError(
+        path,
+        f"can't tell its format; give one with --format: {', '.join(FILE_FORMATS)}.",
+        line=1,
+    )
+
+
+def resolve_format(path: Path, name: str | None) -> str:
+    """The format called `name`, or the one detected; a family narrows what may be detected."""
+    if name is None:
+        return detect_format(path)
+    if name in FAMILIES:
+        detected = detect_format(path)
+        if detected not in FAMILIES[name]:
+            raise DataError(
+                path,
+                f"expected one of {', '.join(FAMILIES[name])}, got what looks like {detected}.",
+            )
+        return detected
+    if name not in FILE_FORMATS:
+        raise unknown_name("format", name, (*FILE_FORMATS, *FAMILIES))
+    return name
+
+
+def read_graph(
+    path: Path, format_name: str | None = None, columns: Sequence[str] | None = None
+) -> NamedGraph:
+    """The graph in one file of triples; `columns` name head, relation and tail of a table."""
+    resolved = resolve_format(path, format_name)
+    if resolved in SYNTAXES:
+        named = read_rdf(path, resolved)
+    else:
+        named = read_table(path, resolved, columns)
+    if not named.graph.num_triples:
+        left = ", ".join(f"{count:,} {why}" for why, count in named.dropped.items() if count)
+        raise DataError(
+            path, f"expected triples between entities, got none ({left or 'nothing'} left out)."
+        )
+    return named

@@ -1,0 +1,33 @@
+"""Puts names in the place of ids, for layouts whose triples hold ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.data.delimited import read_delimited
+from clusterea.errors import DataError
+from clusterea.types import Names
+
+
+def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
+    """What the ids of the triples stand for; a name that two ids share is told apart by its id."""
+    table = read_delimited(names_path, ("id", "name"), delimiter="\t")
+    ids, names = table["id"].combine_chunks(), table["name"].combine_chunks()
+    if pc.count_distinct(ids).as_py() < len(ids):
+        raise DataError(names_path, "expected each id once, got some id twice.")
+    places = pc.index_in(keys.arrow, value_set=ids)
+    if places.null_count:
+        missing = keys[pc.index(pc.is_null(places), True).as_py()]
+        raise DataError(
+            names_path, f"expected a name for id {missing} of {triples_path}, got none."
+        )
+    own = names.take(places)
+    counts = pc.value_counts(own)
+    shared = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if len(shared):
+        apart = pc.binary_join_element_wise(own, keys.arrow, pa.scalar(" #", own.type))
+        own = pc.if_else(pc.is_in(own, value_set=shared), apart, own)
+    return Names(own)

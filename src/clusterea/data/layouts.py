@@ -1,0 +1,134 @@
+"""The folder layouts that public datasets come in: which file plays which part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterea.errors import DataError, InputError, unknown_name
+from clusterea.types import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one pair of graphs."""
+
+    format: str
+    triples: Pair[Path]
+    links: Path | None = None
+    seeds: Path | None = None
+    test_links: Path | None = None
+    entity_names: Pair[Path] | None = None  # id TAB name, where triples hold ids
+    relation_names: Pair[Path] | None = None
+    dangling: Pair[Path] | None = None
+    folds: Path | None = None  # holds one folder a fold: train_links, valid_links, test_links
+
+
+def openea(folder: Path) -> Layout:
+    """OpenEA's folder, with or without its five folds."""
+    folds = folder / "721_5fold"
+    return Layout(
+        "openea",
+        _sides(folder, "rel_triples"),
+        links=_needed(folder / "ent_links"),
+        dangling=_sides_if_there(folder, "dangling"),
+        folds=folds if folds.is_dir() else None,
+    )
+
+
+def ids(folder: Path) -> Layout:
+    """The folder of integer ids that DBP15K, SRPRS and JAPE share."""
+    seeds, others = folder / "sup_ent_ids", folder / "ref_ent_ids"
+    return Layout(
+        "ids",
+        _sides(folder, "triples"),
+        # With one of the two files alone there is no split to speak of: just links.
+        links=None if seeds.is_file() and others.is_file() else _either(others, seeds),
+        seeds=seeds if seeds.is_file() and others.is_file() else None,
+        test_links=others if seeds.is_file() and others.is_file() else None,
+        entity_names=_sides(folder, "ent_ids"),
+        relation_names=_sides_if_there(folder, "rel_ids"),
+    )
+
+
+def dbp1m(place: Path) -> Layout:
+    """LargeEA's DBP1M: `fr_triples_1` and so on; one pair of several is called FOLDER/fr."""
+    if not place.is_dir():
+        return _dbp1m_pair(place.parent, place.name)
+    prefixes = sorted(path.name.removesuffix("_triples_1") for path in place.glob("*_triples_1"))
+    if not prefixes:
+        raise DataError(place, "expected fr_triples_1 or de_triples_1, got neither.")
+    if len(prefixes) > 1:
+        choices = " or ".join(str(place / prefix) for prefix in prefixes)
+        raise DataError(
+            place, f"holds {len(prefixes)} pairs, {', '.join(prefixes)}; give {choices}."
+        )
+    return _dbp1m_pair(place, prefixes[0])
+
+
+def _dbp1m_pair(folder: Path, prefix: str) -> Layout:
+    return Layout(
+        "dbp1m",
+        _sides(folder, f"{prefix}_triples"),
+        links=_needed(folder / f"{prefix}_ent_links"),
+    )
+
+
+LAYOUTS: dict[str, Callable[[Path], Layout]] = {"openea": openea, "ids": ids, "dbp1m": dbp1m}
+
+
+def find_layout(place: Path, format_name: str | None = None) -> Layout:
+    """The layout of a folder (or of one pair in it), by its files or by the name given."""
+    if format_name is not None:
+        if format_name not in LAYOUTS:
+            raise unknown_name("folder format", format_name, LAYOUTS)
+        return LAYOUTS[format_name](place)
+    if not place.exists() and not place.with_name(f"{place.name}_triples_1").exists():
+        raise DataError(place, "expected a folder of data, but there is none.")
+    if place.is_file():
+        raise InputError(
+            f"{place} is one file. Give a folder, or two files and their links: "
+            "SOURCE TARGET --links LINKS."
+        )
+    if any((place / f"rel_triples_{side}").exists() for side in (1, 2)):
+        return openea(place)
+    if any((place / f"triples_{side}").exists() for side in (1, 2)):
+        return ids(place)
+    if not place.is_dir() or any(place.glob("*_triples_[12]")):
+        return dbp1m(place)
+    raise DataError(
+        place,
+        "expected rel_triples_1 (OpenEA), triples_1 (DBP15K, SRPRS) or fr_triples_1 (DBP1M), "
+        "got none of them.",
+    )
+
+
+def fold_files(layout: Layout, fold: int) -> tuple[Path, Path]:
+    """The train and test links of one fold."""
+    if layout.folds is None:
+        raise InputError(f"--fold {fold}: this data has no folds (721_5fold).")
+    folder = layout.folds / str(fold)
+    if not folder.is_dir():
+        known = sorted(path.name for path in layout.folds.iterdir() if path.is_dir())
+        raise InputError(f"--fold {fold}: no such fold; there are {', '.join(known)}.")
+    return _needed(folder / "train_links"), _needed(folder / "test_links")
+
+
+def _needed(path: Path) -> Path:
+    if not path.is_file():
+        raise DataError(path, "expected a file, but there is none.")
+    return path
+
+
+def _either(first: Path, second: Path) -> Path:
+    return first if first.is_file() else _needed(second)
+
+
+def _sides(folder: Path, stem: str) -> Pair[Path]:
+    return Pair(folder / f"{stem}_1", folder / f"{stem}_2").map(_needed)
+
+
+def _sides_if_there(folder: Path, stem: str) -> Pair[Path] | None:
+    sides = Pair(folder / f"{stem}_1", folder / f"{stem}_2")
+    return sides if all(path.is_file() for path in sides) else None

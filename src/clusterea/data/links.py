@@ -1,0 +1,117 @@
+"""Reads links between two graphs: TSV, CSV, Parquet, SSSOM or `owl:sameAs`, and makes them ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from clusterea.data.delimited import DELIMITERS, split_line
+from clusterea.data.formats import detect_format
+from clusterea.data.rdf import SYNTAXES, read_same_as
+from clusterea.data.sssom import is_sssom, read_sssom
+from clusterea.data.streams import text_lines
+from clusterea.data.tables import TABLES, read_columns
+from clusterea.errors import DataError
+from clusterea.types import IntArray, Names, Pair
+
+LINK_COLUMNS = ("source", "target")
+_KNOWN_HEADERS = (LINK_COLUMNS, ("subject_id", "object_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLinks:
+    """Links as read: names, in file order."""
+
+    path: Path
+    readings: tuple[Pair[pa.ChunkedArray], ...]  # ways to read each link; the first known one holds
+    skipped: int = 0  # rows or triples that state no equivalence
+
+    def __len__(self) -> int:
+        return len(self.readings[0].source)
+
+
+def read_links(path: Path) -> NamedLinks:
+    """The links in one file, whatever form they have."""
+    if is_sssom(path):
+        return NamedLinks(path, *read_sssom(path))
+    format_name = _link_format(path)
+    if format_name in SYNTAXES:
+        pairs, others = read_same_as(path, format_name)
+        return NamedLinks(path, (pairs, pairs.swap()), others)  # owl:sameAs is symmetric
+    table = read_columns(
+        path, format_name, _KNOWN_HEADERS, bare=LINK_COLUMNS, hint="Is this a triples file?"
+    )
+    return NamedLinks(path, (Pair(*table.columns),))
+
+
+def _link_format(path: Path) -> str:
+    """As for triples; a file that could be anything is taken for TSV, the usual form of links."""
+    try:
+        return detect_format(path)
+    except DataError as error:
+        if error.line is None:
+            raise
+        return "tsv"
+
+
+def to_ids(links: NamedLinks, entities: Pair[Names]) -> tuple[IntArray, int]:
+    """(n, 2) ids of the links whose two entities are known, and how many links were not."""
+    ids = np.full((len(links), 2), -1, dtype=np.int64)
+    for reading in links.readings:
+        open_rows = ids[:, 0] < 0
+        source = entities.source.ids_of(reading.source)
+        target = entities.target.ids_of(reading.target)
+        now_known = open_rows & (source >= 0) & (target >= 0)
+        ids[now_known] = np.stack([source, target], axis=1)[now_known]
+    known = ids[:, 0] >= 0
+    if not known.any():
+        raise DataError(links.path, _nothing_known(links, entities))
+    return ids[known], int((~known).sum())
+
+
+def _nothing_known(links: NamedLinks, entities: Pair[Names]) -> str:
+    source, target = links.readings[0]
+    problem = f"expected links between entities of the two graphs, got none among {len(links):,}"
+    turned = entities.source.ids_of(target), entities.target.ids_of(source)
+    if all((ids >= 0).any() for ids in turned):
+        return f"{problem}. Are source and target the wrong way round?"
+    first = f"{source[0].as_py()!r} and {target[0].as_py()!r}"
+    return f"{problem}; the first is of {first}, which are not both in a triple."
+
+
+def one_to_one(links: IntArray) -> IntArray:
+    """The links that remain when, in order, each takes its two entities or is dropped."""
+    contested = np.zeros(len(links), dtype=bool)
+    for ids in links.T:
+        _, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
+        contested |= (counts > 1)[inverse]
+    if not contested.any():
+        return links
+    keep = ~contested
+    used_sources: set[int] = set()
+    used_targets: set[int] = set()
+    # Whether a link stands depends on all before it, so the contested few are walked in order.
+    rows = np.flatnonzero(contested)
+    for row, (source, target) in zip(rows.tolist(), links[rows].tolist(), strict=True):
+        if source not in used_sources and target not in used_targets:
+            used_sources.add(source)
+            used_targets.add(target)
+            keep[row] = True
+    return links[keep]
+
+
+def find_line(path: Path, source: str, target: str) -> int | None:
+    """The last line of a text file that links the two names; None where lines mean nothing."""
+    format_name = _link_format(path)
+    if format_name not in TABLES or format_name == "parquet":
+        return None
+    delimiter = DELIMITERS[format_name]
+    found = None
+    for number, line in text_lines(path):
+        cells = split_line(line, delimiter)
+        if source in cells and target in cells:
+            found = number
+    return found

@@ -1,0 +1,78 @@
+"""`NamedGraph`: one side as read, and how columns of names become integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from clusterea.types import IntArray, KnowledgeGraph, Names
+
+DUPLICATES = "repeated triples"
+LITERALS = "triples with a literal"
+QUOTED = "triples about triples"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGraph:
+    """A graph, what its entities and relations are called, and what was left out of it."""
+
+    graph: KnowledgeGraph
+    entities: Names
+    relations: Names
+    dropped: Mapping[str, int]  # why → how many triples
+
+
+def from_columns(
+    head: pa.ChunkedArray, relation: pa.ChunkedArray, tail: pa.ChunkedArray
+) -> NamedGraph:
+    """The graph whose triples are the rows of three string columns.
+
+    Ids follow first appearance, all heads before all tails: the same for the same file.
+    """
+    rows = len(head)
+    ends, entities = _codes(pa.chunked_array([*head.chunks, *tail.chunks], type=head.type))
+    relation_codes, relations = _codes(relation)
+    triples = np.empty((rows, 3), dtype=np.int64)
+    triples[:, 0] = ends[:rows]
+    triples[:, 1] = relation_codes
+    triples[:, 2] = ends[rows:]
+    return from_ids(triples, entities, relations, {})
+
+
+def from_ids(
+    triples: IntArray, entities: Names, relations: Names, dropped: Mapping[str, int]
+) -> NamedGraph:
+    """The graph of triples that are integers already; a triple that comes twice counts once."""
+    distinct = distinct_rows(triples, (len(entities), len(relations), len(entities)))
+    repeats = len(triples) - len(distinct)
+    graph = KnowledgeGraph(distinct, len(entities), len(relations))
+    return NamedGraph(graph, entities, relations, {**dropped, DUPLICATES: repeats})
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[IntArray, Names]:
+    """A number for each cell, by first appearance, and the names that the numbers stand for."""
+    chunks = column.dictionary_encode().chunks
+    if not chunks:
+        return np.empty(0, dtype=np.int64), Names([])
+    # All chunks are encoded with one dictionary; unify_dictionaries() would rebuild it at three
+    # times the cost of encoding.
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    return codes.astype(np.int64), Names(chunks[0].dictionary)
+
+
+def distinct_rows(rows: IntArray, sizes: tuple[int, int, int]) -> IntArray:
+    """The first of each group of equal rows, in their order; column i lies in [0, sizes[i])."""
+    first, second, third = sizes
+    if first * second * third >= 2**63:  # one integer can't hold a row
+        _, kept = np.unique(rows, axis=0, return_index=True)
+        return rows if len(kept) == len(rows) else rows[np.sort(kept)]
+    keys = (rows[:, 0] * second + rows[:, 1]) * third + rows[:, 2]
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return rows
+    kept = np.unique(keys, return_index=True)[1]
+    distinct: IntArray = rows[np.sort(kept)]
+    return distinct

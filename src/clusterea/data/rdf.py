@@ -1,0 +1,106 @@
+"""Reads RDF: N-Triples, Turtle and RDF/XML, through pyoxigraph."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
+from clusterea.data.streams import open_stream
+from clusterea.errors import DataError
+from clusterea.types import Names, Pair
+
+SYNTAXES = {"ntriples": "N_TRIPLES", "turtle": "TURTLE", "rdfxml": "RDF_XML"}
+SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
+
+
+def read_rdf(path: Path, format_name: str) -> NamedGraph:
+    """The file's triples between resources; literals are skipped and counted.
+
+    An IRI is named by itself, without its angle brackets. A blank node of N-Triples keeps its
+    label; elsewhere the parser may make labels up, so there they are numbered as they appear.
+    """
+    from pyoxigraph import BlankNode, Literal, NamedNode
+
+    entities: dict[str, int] = {}
+    relations: dict[str, int] = {}
+    blanks: dict[str, str] = {}
+    keep_labels = format_name == "ntriples"
+    heads, predicates, tails = array("q"), array("q"), array("q")
+    literals = quoted = 0
+
+    def entity(node: Any) -> int:
+        name = node.value
+        if type(node) is BlankNode:
+            name = f"_:{name}" if keep_labels else blanks.setdefault(name, f"_:b{len(blanks)}")
+        return entities.setdefault(name, len(entities))
+
+    for subject, predicate, value, _ in _statements(path, format_name):
+        if type(value) is Literal:
+            literals += 1
+        elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always
+            heads.append(entities.setdefault(subject.value, len(entities)))
+            predicates.append(relations.setdefault(predicate.value, len(relations)))
+            tails.append(entities.setdefault(value.value, len(entities)))
+        elif type(subject) in (NamedNode, BlankNode) and type(value) in (NamedNode, BlankNode):
+            heads.append(entity(subject))
+            predicates.append(relations.setdefault(predicate.value, len(relations)))
+            tails.append(entity(value))
+        else:
+            quoted += 1
+
+    if not heads and not literals and not quoted:
+        raise DataError(path, "expected RDF triples, got none.")
+    columns = [np.frombuffer(column, dtype=np.int64) for column in (heads, predicates, tails)]
+    return from_ids(
+        np.stack(columns, axis=1),
+        Names(entities),
+        Names(relations),
+        {LITERALS: literals, QUOTED: quoted},
+    )
+
+
+def read_same_as(path: Path, format_name: str) -> tuple[Pair[pa.ChunkedArray], int]:
+    """Subjects and objects of the `owl:sameAs` triples, and how many triples were not such."""
+    from pyoxigraph import NamedNode
+
+    subjects: list[str] = []
+    objects: list[str] = []
+    others = 0
+    for subject, predicate, value, _ in _statements(path, format_name):
+        named = type(subject) is NamedNode and type(value) is NamedNode
+        if named and predicate.value == SAME_AS:
+            subjects.append(subject.value)
+            objects.append(value.value)
+        else:
+            others += 1
+    if not subjects:
+        raise DataError(path, f"expected owl:sameAs triples, got none ({others:,} others).")
+    columns = Pair(subjects, objects).map(
+        lambda names: pa.chunked_array([names], type=pa.large_string())
+    )
+    return columns, others
+
+
+def _statements(path: Path, format_name: str) -> Iterator[Any]:
+    """The file's statements as (subject, predicate, object, graph)."""
+    import pyoxigraph
+
+    syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
+    with open_stream(path) as file:
+        try:
+            # A base lets relative IRIs through, as files that were saved from the web have them.
+            yield from pyoxigraph.parse(file, format=syntax, base_iri="file:///")
+        except SyntaxError as error:
+            problem = re.sub(r"\s*\bat line \d+.*$", "", str(error.msg)).rstrip(".: ")
+            raise DataError(
+                path, f"expected {format_name}, but: {problem}.", line=error.lineno
+            ) from error
+        except (OSError, EOFError) as error:
+            raise DataError(path, f"can't be unpacked: {error}.") from error

@@ -1,0 +1,116 @@
+"""Reads SSSOM mappings: TSV with a YAML head in comment lines, identifiers often as CURIEs."""
+
+from __future__ import annotations
+
+import re
+from itertools import product, takewhile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.data.delimited import read_delimited, split_line
+from clusterea.data.streams import compression_of, suffix_of, text_lines
+from clusterea.errors import DataError
+from clusterea.types import Pair
+
+# A mapping with another predicate (broader, related, …) does not say that two things are one.
+EQUIVALENCES = (
+    "owl:sameAs",
+    "owl:equivalentClass",
+    "owl:equivalentProperty",
+    "skos:exactMatch",
+    "http://www.w3.org/2002/07/owl#sameAs",
+    "http://www.w3.org/2002/07/owl#equivalentClass",
+    "http://www.w3.org/2002/07/owl#equivalentProperty",
+    "http://www.w3.org/2004/02/skos/core#exactMatch",
+)
+NO_TERM = ("sssom:NoTermFound", "https://w3id.org/sssom/NoTermFound")
+_REQUIRED = ("subject_id", "predicate_id", "object_id")
+
+
+def is_sssom(path: Path) -> bool:
+    """Whether the file is SSSOM, by its name, its comment head or its columns."""
+    if path.name.lower().endswith((".sssom.tsv", ".sssom.tsv.gz")):
+        return True
+    if suffix_of(path) not in (".tsv", ".tab", ".txt", "") or _is_binary(path):
+        return False
+    for _, line in text_lines(path):
+        if line.strip() and not line.startswith("#"):
+            return set(_REQUIRED) <= set(line.split("\t"))
+    return False
+
+
+def _is_binary(path: Path) -> bool:
+    if compression_of(path):
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
+    """The ways its equivalences may be read, and how many mappings state no equivalence.
+
+    CURIEs are expanded with the file's own `curie_map`. A graph may itself be written in CURIEs, so
+    each side is also offered as it stands.
+    """
+    import yaml
+
+    numbered = text_lines(path)
+    head = [line[1:] for _, line in takewhile(lambda item: item[1].startswith("#"), numbered)]
+    columns, skip_lines = _header(path, len(head))
+    optional = [name for name in ("predicate_modifier",) if name in columns]
+    table = read_delimited(
+        path,
+        columns,
+        delimiter="\t",
+        skip_lines=skip_lines,
+        keep=(*_REQUIRED, *optional),
+        may_be_empty=optional,
+    )
+    states = pc.is_in(table["predicate_id"], value_set=pa.array(EQUIVALENCES, pa.large_string()))
+    nothing = pa.array(NO_TERM, pa.large_string())
+    for column in ("subject_id", "object_id"):
+        states = pc.and_not(states, pc.is_in(table[column], value_set=nothing))
+    for column in optional:
+        states = pc.and_not(states, pc.equal(table[column], "Not"))
+    stated = table.filter(states)
+    if not stated.num_rows:
+        raise DataError(
+            path, f"expected mappings that state an equivalence, got none of {table.num_rows:,}."
+        )
+    try:
+        metadata = yaml.safe_load("\n".join(head)) or {}
+        curie_map = dict(metadata.get("curie_map") or {})
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
+    subjects = _spellings(stated["subject_id"], curie_map)
+    objects = _spellings(stated["object_id"], curie_map)
+    readings = tuple(Pair(subject, value) for subject, value in product(subjects, objects))
+    return readings, table.num_rows - stated.num_rows
+
+
+def _header(path: Path, head_lines: int) -> tuple[list[str], int]:
+    """The column names, and how many lines come before the first mapping."""
+    for number, line in text_lines(path):
+        if number > head_lines and line.strip():
+            cells = split_line(line, "\t")
+            if not set(_REQUIRED) <= set(cells):
+                wanted = ", ".join(_REQUIRED)
+                raise DataError(
+                    path, f"expected the columns {wanted}; got {', '.join(cells)}.", line=number
+                )
+            return cells, number
+    raise DataError(path, f"expected the columns {', '.join(_REQUIRED)}, got an empty file.")
+
+
+def _spellings(column: pa.ChunkedArray, curie_map: dict[str, str]) -> list[pa.ChunkedArray]:
+    """The identifiers expanded, and as they stand."""
+    expanded = column
+    for prefix, address in curie_map.items():
+        if prefix not in ("http", "https"):
+            replacement = str(address).replace("\\", "\\\\")
+            expanded = pc.replace_substring_regex(
+                expanded, pattern=f"^{re.escape(prefix)}:", replacement=replacement
+            )
+    return [expanded] if expanded.equals(column) else [expanded, column]

@@ -1,0 +1,91 @@
+"""Opens a file that may be compressed, and finds its way around one that can't be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from clusterea.errors import DataError
+
+COMPRESSIONS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+UTF8_BOM = b"\xef\xbb\xbf"
+_OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def compression_of(path: Path) -> str | None:
+    """The suffix of the file's compression by its first bytes, whatever its name says."""
+    with open_plain(path) as file:
+        start = file.read(8)
+    return next((suffix for suffix, magic in COMPRESSIONS.items() if start.startswith(magic)), None)
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """The file as it is, or a `DataError` that says why it can't be opened."""
+    if path.is_dir():
+        raise DataError(path, "expected a file, got a folder.")
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise DataError(path, "expected a file, but there is none.") from None
+    except OSError as error:
+        raise DataError(path, f"can't be opened: {error.strerror}.") from error
+
+
+def open_stream(path: Path) -> IO[bytes]:
+    """The file's bytes, unpacked where it is compressed with gzip, bzip2 or xz."""
+    suffix = compression_of(path)
+    if suffix is None:
+        return open_plain(path)
+    file: IO[bytes] = _OPENERS[suffix](path)
+    return file
+
+
+def suffix_of(path: Path) -> str:
+    """The file's suffix in lower case, the one before `.gz` where it is compressed."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers from 1 and lines without their ends; raises where the text is not UTF-8.
+
+    One Python step a line: for first lines and for error messages, never for data.
+    """
+    number = 0
+    try:
+        with open_stream(path) as file:
+            for raw in file:
+                if number == 0:
+                    if raw.startswith(_OTHER_BOMS):
+                        raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
+                    raw = raw.removeprefix(UTF8_BOM)  # noqa: PLW2901
+                # A lone carriage return ends a line too, as it does for the columnar reader.
+                for part in raw.splitlines() or [b""]:
+                    number += 1
+                    yield number, part.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = error.object[error.start]
+        raise DataError(
+            path, f"expected UTF-8, got byte 0x{bad:02x} in column {error.start + 1}.", line=number
+        ) from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(path, f"can't be unpacked: {error}.") from error
+
+
+def first_line(path: Path) -> str:
+    """The first line that is not blank; raises where there is none."""
+    for _, line in text_lines(path):
+        if line.strip():
+            return line
+    raise DataError(path, "expected at least one line, got an empty file.")

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+
+TASK = AlignmentTask(
+    Pair(KnowledgeGraph(np.array([[0, 0, 1]]), 2, 1), KnowledgeGraph(np.array([[0, 0, 2]]), 3, 1)),
+    np.array([[0, 0]]),
+)
+ENTITIES = Pair(Names("ab"), Names("xyz"))
+RELATIONS = Pair(Names("r"), Names("s"))
+
+
+def test_swap_turns_everything() -> None:
+    dangling = Pair(np.array([], dtype=np.int64), np.array([1]))
+    swapped = Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, dangling).swap()
+    assert swapped.test_links.tolist() == [[2, 1]]
+    assert swapped.names.source[2] == "z"
+    assert swapped.relation_names.source[0] == "s"
+    assert swapped.dangling is not None
+    assert swapped.dangling.source.tolist() == [1]
+
+
+def test_names_must_match_the_graphs() -> None:
+    with pytest.raises(ValueError, match="Got 3 entity names and 1 relation names"):
+        Benchmark(TASK, np.array([[1, 2]]), ENTITIES.swap(), RELATIONS)
+
+
+@pytest.mark.parametrize("test_links", [[[2, 0]], [[0, 3]], [[0, 0], [0, 1]]])
+def test_wrong_test_links_are_refused(test_links: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="test"):
+        Benchmark(TASK, np.array(test_links), ENTITIES, RELATIONS)
+
+
+def test_what_was_dropped_can_not_be_changed() -> None:
+    benchmark = Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, dropped={"why": 1})
+    with pytest.raises(TypeError):
+        benchmark.dropped["why"] = 2  # type: ignore[index]
+
+
+def test_repr_tells_sizes() -> None:
+    text = repr(Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS))
+    assert text.startswith("Benchmark(1 seeds, 1 test links, source=KnowledgeGraph(2 entities")
