@@ -26,7 +26,9 @@ class DataError(InputError):
         self.path = Path(path)
         self.line = line
         where = f"{path} line {line}" if line is not None else f"{path}"
-        super().__init__(f"{where}: {problem}")
+        super().__init__(
+            f"{where}: {' '.join(problem.split())}"
+        )  # one line, whatever a parser said
 
 
 class DownloadError(InputError):

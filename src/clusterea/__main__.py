@@ -1,0 +1,5 @@
+"""`python -m clusterea`: the command line."""
+
+from clusterea.cli import main
+
+main()

@@ -1,0 +1,65 @@
+"""The command line: the only place that prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from clusterea import __version__
+from clusterea.cli.console import ERRORS, show_error
+from clusterea.cli.datasets import datasets
+from clusterea.cli.generate import generate
+from clusterea.cli.info import info
+from clusterea.errors import InputError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="clusterea",
+    help=(
+        "Finds which entities of two knowledge graphs are the same, from the graphs' structure and "
+        "a few known pairs.\n\nTry it: [bold]clusterea generate demo[/bold], then "
+        "[bold]clusterea info demo --seeds-share 0.3[/bold]."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(info)
+app.command()(generate)
+app.add_typer(datasets, name="datasets")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clusterea {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Runs the command line: exit code 2 is the input's or the caller's fault, 1 is ours."""
+    try:
+        app()
+    except InputError as error:
+        show_error(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        ERRORS.print("stopped.")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,14 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+OUTPUT = Console(highlight=False)
+ERRORS = Console(stderr=True, highlight=False)
+
+
+def show_error(message: str) -> None:
+    """One clear sentence on standard error, never folded in the middle of a path."""
+    ERRORS.print(f"[bold red]error:[/bold red] {escape(message)}", soft_wrap=True)

@@ -1,0 +1,66 @@
+"""`clusterea datasets`: public benchmark data, by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.data.datasets import DATASETS, fetch, is_fetched
+
+datasets = typer.Typer(
+    help="Lists and fetches public benchmark data.", no_args_is_help=True, rich_markup_mode="rich"
+)
+
+
+@datasets.command("list")
+def list_datasets() -> None:
+    """Shows what can be fetched, and what is here already."""
+    table = Table()
+    table.add_column("name")
+    table.add_column("what it is")
+    table.add_column("fetched")
+    for name, dataset in DATASETS.items():
+        table.add_row(name, dataset.description, "yes" if is_fetched(name) else "")
+    OUTPUT.print(table)
+
+
+@datasets.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="One of those that `datasets list` shows.")],
+    mirror: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Another address of the same archive."),
+    ] = None,
+) -> None:
+    """Downloads a dataset into the cache folder, verifies it, and says where it is.
+
+    An interrupted download goes on where it stopped. The cache is the user's cache folder, or the
+    one that the environment variable CLUSTEREA_CACHE names.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=ERRORS,
+    )
+    with bar:
+        task = bar.add_task(f"Fetching {name}", total=None)
+        folder = fetch(
+            name,
+            url=mirror,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    OUTPUT.print(str(folder), soft_wrap=True)

@@ -1,0 +1,100 @@
+"""`clusterea generate`: makes a realistic pair of graphs with a known alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.data.synthetic import SHAPES, write_openea
+from clusterea.data.synthetic import generate as generate_pair
+from clusterea.errors import InputError, unknown_name
+from clusterea.types import Pair
+
+N = TypeVar("N", int, float)
+_PANEL = "Shape (one number for both sides, or SOURCE,TARGET)"
+
+
+def generate(
+    out: Annotated[Path, typer.Argument(help="The folder to write; it must not hold anything.")],
+    like: Annotated[
+        str, typer.Option(metavar="NAME", help=f"A named shape: {', '.join(SHAPES)}.")
+    ] = "demo",
+    entities: Annotated[
+        str | None, typer.Option(metavar="N[,M]", help="Entities.", rich_help_panel=_PANEL)
+    ] = None,
+    triples: Annotated[
+        str | None, typer.Option(metavar="N[,M]", help="Triples.", rich_help_panel=_PANEL)
+    ] = None,
+    relations: Annotated[
+        str | None, typer.Option(metavar="N[,M]", help="Relations.", rich_help_panel=_PANEL)
+    ] = None,
+    common_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Share of the smaller side's entities that have a counterpart.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    kept_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X[,Y]",
+            help="Share of the hidden world's edges that each side keeps: "
+            "the lower, the less the two have in common.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same bytes.")] = 0,
+) -> None:
+    """Writes an OpenEA folder: two incomplete views of one hidden world, and their links."""
+    if like not in SHAPES:
+        raise unknown_name("shape", like, SHAPES)
+    if seed < 0:
+        raise InputError(f"--seed must be an int in [0, inf). Got {seed} instead.")
+    shape = SHAPES[like]
+    if entities is not None:
+        wanted = _numbers("--entities", entities, int)
+        # As dense as the named shape, unless --triples says otherwise.
+        dense = wanted.zip(shape.entities.zip(shape.triples)).map(
+            lambda side: round(side[1][1] * side[0] / side[1][0])
+        )
+        shape = replace(shape, entities=wanted, triples=dense)
+    if triples is not None:
+        shape = replace(shape, triples=_numbers("--triples", triples, int))
+    if relations is not None:
+        shape = replace(shape, relations=_numbers("--relations", relations, int))
+    if common_share is not None:
+        shape = replace(shape, common_share=common_share)
+    if kept_share is not None:
+        shape = replace(shape, kept_share=_numbers("--kept-share", kept_share, float))
+    sizes = f"{shape.entities.source:,} and {shape.entities.target:,}"
+    with ERRORS.status(f"Making {sizes} entities …"):
+        benchmark = generate_pair(shape, seed)
+        write_openea(benchmark, out)
+    source, target = benchmark.task.graphs
+    OUTPUT.print(f"Wrote {out}", soft_wrap=True)
+    OUTPUT.print(
+        f"  {source.num_entities:,} and {target.num_entities:,} entities, "
+        f"{source.num_triples:,} and {target.num_triples:,} triples, "
+        f"{benchmark.task.num_seeds:,} links"
+    )
+    OUTPUT.print(f"Look at it: clusterea info {out} --seeds-share 0.3", soft_wrap=True)
+
+
+def _numbers(option: str, text: str, kind: Callable[[str], N]) -> Pair[N]:
+    """One number for both sides, or SOURCE,TARGET."""
+    try:
+        values = [kind(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2):
+        raise InputError(
+            f"{option} must be one number, or two as SOURCE,TARGET. Got {text!r} instead."
+        )
+    return Pair(values[0], values[-1])

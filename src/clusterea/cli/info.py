@@ -1,0 +1,64 @@
+"""`clusterea info`: what a pair of graphs looks like."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from clusterea.cli.console import OUTPUT
+from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.data.statistics import QUANTILES, GraphStatistics, Statistics, describe
+
+
+@takes_data
+def info(
+    data: DataOptions,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Shows counts, degrees, links, and what was left out and why."""
+    statistics = describe(data.load())
+    if as_json:
+        typer.echo(json.dumps(statistics.to_dict(), indent=2, ensure_ascii=False))
+        return
+    OUTPUT.print(_graphs_table(statistics))
+    OUTPUT.print(_links_line(statistics))
+    dropped = [f"{count:,} {why}" for why, count in statistics.dropped.items()]
+    OUTPUT.print(f"Left out: {'; '.join(dropped) or 'nothing'}.")
+
+
+def _graphs_table(statistics: Statistics) -> Table:
+    table = Table(title=f"Read as {statistics.format}", title_justify="left")
+    table.add_column("")
+    table.add_column("source", justify="right")
+    table.add_column("target", justify="right")
+
+    def row(name: str, *values: str) -> None:
+        table.add_row(name, *values)
+
+    graphs = statistics.graphs
+    row("entities", *graphs.map(lambda side: f"{side.entities:,}"))
+    row("relations", *graphs.map(lambda side: f"{side.relations:,}"))
+    row("triples", *graphs.map(lambda side: f"{side.triples:,}"))
+    row("mean degree", *graphs.map(lambda side: f"{side.mean_degree:.1f}"))
+    for share in QUANTILES:
+        name = "largest degree" if share == 1 else f"degree, {share:.0%} quantile"
+        row(name, *(f"{side.degree_quantiles[share]:,}" for side in graphs))
+    row("entities without a link", *graphs.map(_without_link))
+    return table
+
+
+def _without_link(side: GraphStatistics) -> str:
+    return f"{side.without_link:,} ({side.share_without_link:.1%})"
+
+
+def _links_line(statistics: Statistics) -> str:
+    links = statistics.seeds + statistics.test_links
+    if statistics.test_links:
+        return (
+            f"Links: {links:,}, of which {statistics.seeds:,} seeds "
+            f"and {statistics.test_links:,} test links."
+        )
+    return f"Links: {links:,}, all of them seeds; nothing to judge a result by."

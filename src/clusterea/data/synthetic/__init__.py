@@ -1,0 +1,7 @@
+"""Generated pairs of knowledge graphs: one hidden world, two incomplete views of it."""
+
+from clusterea.data.synthetic.generate import generate
+from clusterea.data.synthetic.shapes import SHAPES, PairShape
+from clusterea.data.synthetic.write import write_openea
+
+__all__ = ["SHAPES", "PairShape", "generate", "write_openea"]

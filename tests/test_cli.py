@@ -1,0 +1,122 @@
+"""What a person meets at the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import clusterea
+from clusterea.data.synthetic import SHAPES
+from conftest import Ran
+
+Command = Callable[..., Ran]
+
+
+def test_version(clusterea_command: Command) -> None:
+    assert clusterea_command("--version").out == f"clusterea {clusterea.__version__}\n"
+
+
+def test_help_names_every_command(clusterea_command: Command) -> None:
+    ran = clusterea_command("--help")
+    assert ran.code == 0
+    for command in ("info", "generate", "datasets"):
+        assert command in ran.out
+
+
+@pytest.mark.parametrize("command", ["info", "generate", "datasets"])
+def test_each_command_has_help(command: str, clusterea_command: Command) -> None:
+    ran = clusterea_command(command, "--help")
+    assert ran.code == 0
+    assert f"clusterea {command}" in ran.out
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = "import sys, clusterea.cli; assert 'torch' not in sys.modules, 'torch was imported'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_generate_then_info(tmp_path: Path, clusterea_command: Command) -> None:
+    out = tmp_path / "pair"
+    made = clusterea_command(
+        "generate", out, "--entities", "300,250", "--relations", "12,9", "--common-share", "0.8"
+    )
+    assert made.code == 0, made.err
+    assert f"Wrote {out}" in made.out
+    seen = json.loads(clusterea_command("info", out, "--seeds-share", "0.3", "--json").out)
+    source, target = seen["graphs"]["source"], seen["graphs"]["target"]
+    assert (source["entities"], target["entities"]) == (300, 250)
+    assert (source["relations"], target["relations"]) == (12, 9)
+    demo = SHAPES["demo"]
+    density = demo.triples.source / demo.entities.source
+    assert source["triples"] == round(300 * density)  # as dense as the shape it is like
+    assert seen["seeds"] + seen["test_links"] == 200
+    assert seen["seeds"] == 60
+    assert target["share_without_link"] == pytest.approx(0.2)
+
+
+def test_info_shows_what_was_left_out(tmp_path: Path, clusterea_command: Command) -> None:
+    (tmp_path / "rel_triples_1").write_text("a\tr\tb\na\tr\tb\n")
+    (tmp_path / "rel_triples_2").write_text("x\ts\ty\n")
+    (tmp_path / "ent_links").write_text("a\tx\nb\tnobody\n")
+    ran = clusterea_command("info", tmp_path)
+    assert ran.code == 0
+    assert "Links: 1, all of them seeds; nothing to judge a result by." in ran.out
+    assert "1 source repeated triples; 1 links with an entity in no triple." in ran.out
+    assert "1 (50.0%)" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--like", "dmo"], "unknown shape 'dmo'; choose one of demo, .*Did you mean 'demo'"),
+        (["--entities", "many"], "--entities must be one number, or two as SOURCE,TARGET. Got 'm"),
+        (["--entities", "1,2,3"], "--entities must be one number, or two"),
+        (["--seed", "-1"], r"--seed must be an int in \[0, inf\)"),
+        (["--common-share", "1.5"], r"common_share must"),
+        (["--entities", "100", "--triples", "10"], "triples must"),
+    ],
+)
+def test_generate_refuses_and_writes_nothing(
+    arguments: list[str], message: str, tmp_path: Path, clusterea_command: Command
+) -> None:
+    import re
+
+    ran = clusterea_command("generate", tmp_path / "pair", *arguments)
+    assert ran.code == 2
+    assert re.search(message, ran.err), ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_leaves_a_full_folder_alone(tmp_path: Path, clusterea_command: Command) -> None:
+    (tmp_path / "mine").write_text("precious")
+    ran = clusterea_command("generate", tmp_path)
+    assert ran.code == 2
+    assert str(tmp_path) in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_datasets(
+    tmp_path: Path, clusterea_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTEREA_CACHE", str(tmp_path))
+    listed = clusterea_command("datasets", "list")
+    assert "ids15k-en-fr" in listed.out
+    unknown = clusterea_command("datasets", "fetch", "ids15k-en-rf")
+    assert unknown.code == 2
+    assert "Did you mean 'ids15k-en-fr'" in unknown.err
+    offline = clusterea_command(
+        "datasets", "fetch", "ids15k-en-fr", "--mirror", "http://127.0.0.1:9/openea.zip"
+    )
+    assert offline.code == 2
+    assert "Traceback" not in offline.err
+    assert "127.0.0.1:9" in offline.err
+
+
+def test_nonsense_is_the_callers_fault(clusterea_command: Command) -> None:
+    assert clusterea_command("inof").code == 2
+    assert clusterea_command("info").code == 2
