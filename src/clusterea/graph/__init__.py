@@ -1,0 +1,1 @@
+"""The two graphs as one, ready for message passing."""

@@ -1,0 +1,30 @@
+"""Sums and softmax over segments: runs of rows that belong to one output row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def lengths(offsets: Tensor) -> Tensor:
+    """(segments,): rows in each segment, from (segments + 1,) offsets."""
+    return offsets[1:] - offsets[:-1]
+
+
+def owners(offsets: Tensor, rows: int) -> Tensor:
+    """(rows,): the segment of each row. `rows` is the last offset, which a GPU would wait for."""
+    return torch.repeat_interleave(lengths(offsets), output_size=rows)
+
+
+def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
+    """(segments, …): the sum of each segment's rows; an empty segment sums to zero."""
+    return torch.segment_reduce(values, "sum", offsets=offsets, axis=0, unsafe=True)
+
+
+def segment_softmax(scores: Tensor, offsets: Tensor, owner: Tensor) -> Tensor:
+    """(rows, heads): softmax of `scores` within each segment."""
+    largest = torch.segment_reduce(
+        scores.detach(), "max", offsets=offsets, axis=0, initial=-torch.inf, unsafe=True
+    )
+    weights = (scores - largest.index_select(0, owner)).exp()
+    return weights / segment_sum(weights, offsets).index_select(0, owner)

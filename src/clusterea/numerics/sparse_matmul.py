@@ -1,0 +1,81 @@
+"""Sparse times dense, with a backward pass that is again sparse times dense.
+
+Nothing of the size cells × dim is made: gathering rows and adding them up would make it twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+with warnings.catch_warnings():
+    # torch says once in a process that its CSR tensors are in beta; nobody can act on it.
+    warnings.simplefilter("ignore", UserWarning)
+    torch.sparse_csr_tensor(torch.zeros(1, dtype=torch.int64), [], torch.zeros(0), size=(0, 0))
+
+
+class SparseMatrix:
+    """A constant matrix in CSR form."""
+
+    def __init__(self, offsets: Tensor, columns: Tensor, values: Tensor, num_columns: int) -> None:
+        self.offsets = offsets  # (rows + 1,) int64
+        self.columns = columns  # (cells,) int64
+        self.values = values  # (cells,)
+        self.num_columns = num_columns
+
+    @property
+    def num_rows(self) -> int:
+        return self.offsets.numel() - 1
+
+    def to(self, device: torch.device) -> SparseMatrix:
+        if device == self.offsets.device:
+            return self
+        parts = self.offsets, self.columns, self.values
+        offsets, columns, values = (part.to(device, non_blocking=True) for part in parts)
+        return SparseMatrix(offsets, columns, values, self.num_columns)
+
+    @cached_property
+    def transpose(self) -> SparseMatrix:
+        """The transpose, computed once; within a row it keeps the order of this matrix's rows."""
+        order = self.columns.argsort(stable=True)
+        counts = torch.bincount(self.columns, minlength=self.num_columns)
+        rows = torch.repeat_interleave(
+            self.offsets[1:] - self.offsets[:-1], output_size=self.columns.numel()
+        )
+        return SparseMatrix(
+            torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+            rows.index_select(0, order),
+            self.values.index_select(0, order),
+            self.num_rows,
+        )
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """(rows, dim): this matrix times `dense`, through which gradients flow."""
+        result: Tensor = _Matmul.apply(self, dense)  # type: ignore[no-untyped-call]
+        return result
+
+    def apply(self, dense: Tensor) -> Tensor:
+        """(rows, dim): the same without a gradient."""
+        matrix = torch.sparse_csr_tensor(
+            self.offsets,
+            self.columns,
+            self.values.to(dense.dtype),
+            size=(self.num_rows, self.num_columns),
+            check_invariants=False,
+        )
+        return matrix @ dense
+
+
+class _Matmul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.apply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.transpose.apply(gradients[0].contiguous())

@@ -1,0 +1,21 @@
+"""Randomness that depends on nothing but a seed and what it is for."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import torch
+
+
+def derived_seed(seed: int, *purpose: str | int) -> int:
+    """A seed for one purpose, as `derived_seed(seed, "negatives", epoch)`; no other has it."""
+    path = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in purpose]
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def generator(
+    seed: int, *purpose: str | int, device: torch.device | str = "cpu"
+) -> torch.Generator:
+    """A generator on `device` for one purpose."""
+    return torch.Generator(device).manual_seed(derived_seed(seed, *purpose))
