@@ -1,0 +1,150 @@
+"""Settings: every number's one home, with its symbol in the paper and its reason."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from clusterea.errors import InputError, unknown_name
+
+LossName = Literal["nhsm", "margin"]
+OptimizerName = Literal["adam", "rmsprop", "sgd"]
+Activation = Literal["tanh", "relu"]
+Place = Literal["auto", "host", "device"]
+
+
+COUNTS = (
+    "dimension",
+    "epochs",
+    "fanout",
+    "seeds_per_step",
+    "negatives_per_step",
+    "negatives_per_seed",
+    "redraw_every",
+    "edges_per_block",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How embeddings are trained. The recipes of the paper's rows: `presets/training.toml`."""
+
+    model: str = "dual-amn"
+    dimension: int = 128  # D of an entity's row; the output is wider where layers are concatenated
+    activation: Activation = "tanh"  # of rrea and dual-amn; the original RREA rectifies
+    fanout: int | None = 8  # F: neighbours expanded at each hop; 0 or none: the full graph
+    epochs: int = 20
+    seeds_per_step: int | None = 2000  # N_p; none: all
+    negatives_per_step: int | None = 4000  # N_n, of each side; none: every entity
+    loss: LossName = "nhsm"
+    sharpness: float = 30.0  # λ of the NHSM loss
+    margin: float = 1.0  # γ
+    negatives_per_seed: int = 5  # of the margin loss, for each side of each seed
+    redraw_every: int = 1  # epochs that the margin loss keeps its negatives for
+    optimizer: OptimizerName = "adam"
+    learning_rate: float = 0.005
+    dropout: float = 0.3  # of the output
+    seed: int = 0
+    # Below: where and how, not what. No recipe contains these.
+    mixed_precision: bool = True  # on a GPU the loss multiplies in bfloat16 and adds in float32
+    graph_memory: Place = "auto"
+    table_memory: Place = "auto"
+    edges_per_block: int = 1 << 19  # of inference; bounds its memory
+
+    def __post_init__(self) -> None:
+        for name in ("fanout", "seeds_per_step", "negatives_per_step"):
+            if getattr(self, name) == 0:  # TOML has no word for none
+                object.__setattr__(self, name, None)
+        _check_choice("activation", self.activation, Activation)
+        _check_choice("loss", self.loss, LossName)
+        _check_choice("optimizer", self.optimizer, OptimizerName)
+        _check_choice("graph_memory", self.graph_memory, Place)
+        _check_choice("table_memory", self.table_memory, Place)
+        for name in (
+            "dimension",
+            "epochs",
+            "negatives_per_seed",
+            "redraw_every",
+            "edges_per_block",
+        ):
+            _check_least(name, getattr(self, name), 1)
+        for name in ("fanout", "seeds_per_step", "negatives_per_step"):
+            if getattr(self, name) is not None:
+                _check_least(name, getattr(self, name), 1)
+        for name in ("sharpness", "margin", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise InputError(
+                    f"{name} must be a number in (0, inf). Got {getattr(self, name)} instead."
+                )
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must be a number in [0, 1). Got {self.dropout} instead.")
+        if self.fanout is not None and self.optimizer != "adam":
+            raise InputError(
+                "optimizer must be adam where fanout is set: only it updates just the rows that a "
+                f"step touches. Got {self.optimizer} instead."
+            )
+
+    def recipe(self) -> dict[str, Any]:
+        """The fields that the result depends on."""
+        return {name: getattr(self, name) for name in RECIPE_FIELDS}
+
+
+RECIPE_FIELDS = tuple(
+    field.name
+    for field in fields(TrainingConfig)
+    if field.name not in ("graph_memory", "table_memory", "edges_per_block")
+)
+
+
+def training_config(model: str, *, full_graph: bool = False, **changes: Any) -> TrainingConfig:
+    """The paper's settings for one model, trained stochastically or on the full graph."""
+    recipes = tomllib.loads(files("clusterea").joinpath("presets/training.toml").read_text())
+    if model not in recipes:
+        raise unknown_name("model", model, recipes)
+    recipe = recipes[model]["full-graph" if full_graph else "stochastic"]
+    return replace(TrainingConfig(model=model, **recipe), **changes)
+
+
+def parse_setting(text: str, config: TrainingConfig) -> TrainingConfig:
+    """The config with one field changed, as `epochs=10` or `training.epochs=10` says."""
+    name, equals, value = text.partition("=")
+    name = name.strip().removeprefix("training.").replace("-", "_")
+    known = {field.name: field for field in fields(TrainingConfig)}
+    if not equals:
+        raise InputError(f"--set must be FIELD=VALUE, as epochs=10. Got {text!r} instead.")
+    if name not in known:
+        raise unknown_name("setting", name, known)
+    if name == "model":
+        raise InputError("--set model=…: choose the model with --model.")
+    try:
+        return replace(config, **{name: _parse(value.strip(), str(known[name].type))})
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} must be of type {known[name].type}. Got {value!r}.") from None
+
+
+def _parse(value: str, kind: str) -> Any:
+    if "None" in kind and value.lower() in ("none", "all", ""):
+        return None
+    if kind.startswith("int"):
+        return int(value)
+    if kind == "float":
+        return float(value)
+    if kind == "bool":
+        if value.lower() not in ("true", "false"):
+            raise ValueError(value)
+        return value.lower() == "true"
+    return value
+
+
+def _check_choice(name: str, value: str, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise unknown_name(name, value, get_args(choices))
+
+
+def _check_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise InputError(f"{name} must be an int in [{least}, inf). Got {value} instead.")

@@ -1,0 +1,69 @@
+"""`EntityTable`: one trained row for each entity, updated where a step touched it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+class EntityTable:
+    """Rows with Adam's two moments, on the host or on the device.
+
+    A step takes the rows it reads as a tensor of their own, so gradient and optimizer work follow
+    the rows touched and not the table. This is lazy Adam: the moments of a row that a step does not
+    touch stay as they are, where plain Adam would let them decay and move the row on.
+    """
+
+    def __init__(self, rows: Tensor, learning_rate: float, device: torch.device) -> None:
+        self.rows = rows  # (entities, dim)
+        self._learning_rate = learning_rate
+        self._device = device
+        self._first = torch.zeros_like(rows)
+        self._second = torch.zeros_like(rows)
+        self._steps = 0
+
+    def take(self, nodes: Tensor) -> Tensor:
+        """(nodes, dim): a copy on the computing device that collects a gradient."""
+        rows = self.rows.index_select(0, nodes.to(self.rows.device))
+        return rows.to(self._device, non_blocking=True).requires_grad_()
+
+    @torch.no_grad()
+    def update(self, nodes: Tensor, taken: Tensor) -> None:
+        """One Adam step on the rows that were taken, with the gradient they collected."""
+        if taken.grad is None:
+            raise ValueError("taken must have collected a gradient.")
+        nodes = nodes.to(self.rows.device)
+        gradient = taken.grad.to(self.rows.device)
+        self._steps += 1
+        first = self._first.index_select(0, nodes).lerp_(gradient, 1 - BETAS[0])
+        self._first.index_copy_(0, nodes, first)
+        second = self._second.index_select(0, nodes).mul_(BETAS[1])
+        second.addcmul_(gradient, gradient, value=1 - BETAS[1])
+        self._second.index_copy_(0, nodes, second)
+        scale = self._learning_rate / (1 - BETAS[0] ** self._steps)
+        root = second.div_(1 - BETAS[1] ** self._steps).sqrt_().add_(EPSILON)
+        rows = taken.detach().to(self.rows.device).addcdiv_(first, root, value=-scale)
+        self.rows.index_copy_(0, nodes, rows)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that a later process needs to go on."""
+        return {
+            "rows": self.rows,
+            "first": self._first,
+            "second": self._second,
+            "steps": torch.tensor(self._steps),
+        }
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Back to a state that `state` gave."""
+        self.rows.copy_(state["rows"])
+        self._first.copy_(state["first"])
+        self._second.copy_(state["second"])
+        self._steps = int(state["steps"])
+
+    def forget_moments(self) -> None:
+        """Frees what only training needs."""
+        self._first = self._second = self.rows.new_zeros(0)

@@ -1,0 +1,95 @@
+"""Which seeds and which negatives each step of an epoch works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clusterea.config import TrainingConfig
+from clusterea.seeding import derived_seed
+from clusterea.types import AlignmentTask, IntArray, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Nodes of the union graph. Positions say where the seeds' two ends stand among `nodes`."""
+
+    nodes: Tensor | None  # (n,); None: every node
+    source: Tensor  # (seeds,)
+    target: Tensor  # (seeds,)
+    source_negatives: Tensor | None = None  # (seeds · k,), of the margin loss
+    target_negatives: Tensor | None = None
+
+
+class Schedule:
+    """Deals out the steps of an epoch: the same for the same seed, whatever came before.
+
+    Seeds are shuffled and cut. Negatives of each side are drawn anew for each step from the
+    entities that no seed decides; where they are fewer than asked for, all of them.
+    """
+
+    def __init__(self, task: AlignmentTask, config: TrainingConfig) -> None:
+        self._task, self._config = task, config
+        self._offset = task.graphs.source.num_entities
+        self._size = config.seeds_per_step or task.num_seeds
+        self._undecided = Pair(
+            _undecided(task.graphs.source.num_entities, task.seeds[:, 0]),
+            _undecided(task.graphs.target.num_entities, task.seeds[:, 1]) + self._offset,
+        )
+
+    @property
+    def steps_in_epoch(self) -> int:
+        """How many steps walk through all seeds once."""
+        return -(-self._task.num_seeds // self._size)
+
+    def steps(self, epoch: int) -> Iterator[Step]:
+        """The steps of one epoch."""
+        config = self._config
+        rng = np.random.default_rng(derived_seed(config.seed, "steps", epoch))
+        order = rng.permutation(self._task.num_seeds)
+        seeds = self._task.seeds[order] + np.array([0, self._offset])
+        for start in range(0, len(seeds), self._size):
+            part = seeds[start : start + self._size]
+            if config.loss == "margin":
+                yield self._margin_step(part, epoch)
+                continue
+            source, target = (torch.from_numpy(np.ascontiguousarray(ids)) for ids in part.T)
+            if config.negatives_per_step is None:
+                yield Step(None, source, target)
+                continue
+            negatives = [_draw(pool, config.negatives_per_step, rng) for pool in self._undecided]
+            places = torch.arange(2 * len(source))
+            yield Step(torch.cat([source, target, *negatives]), *places.chunk(2))
+
+    def _margin_step(self, seeds: IntArray, epoch: int) -> Step:
+        """The seeds, and k random entities in the place of each end of each."""
+        config = self._config
+        drawn_at = epoch - epoch % config.redraw_every
+        rng = np.random.default_rng(derived_seed(config.seed, "negatives", drawn_at))
+        source, target = seeds[np.argsort(seeds[:, 0])].T  # so kept negatives meet the same seeds
+        count = len(seeds) * config.negatives_per_seed
+        nodes = self._offset + self._task.graphs.target.num_entities
+        parts = [source, target, rng.integers(nodes, size=count), rng.integers(nodes, size=count)]
+        ids = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
+        if config.fanout is None:
+            return Step(None, *ids)
+        places = torch.split(torch.arange(sum(map(len, ids))), [len(part) for part in ids])
+        return Step(torch.cat(ids), *places)
+
+
+def _undecided(num_entities: int, decided: IntArray) -> IntArray:
+    """The entities that no seed decides."""
+    free = np.ones(num_entities, dtype=bool)
+    free[decided] = False
+    return np.flatnonzero(free)
+
+
+def _draw(pool: IntArray, count: int, rng: np.random.Generator) -> Tensor:
+    """`count` of the pool, none twice; the cost follows `count`, not the pool."""
+    if len(pool) > count:
+        pool = pool[rng.choice(len(pool), count, replace=False, shuffle=False)]
+    return torch.from_numpy(pool)

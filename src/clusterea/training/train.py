@@ -1,0 +1,362 @@
+"""`train`: from a task to an embedding of every entity of both graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from clusterea.config import TrainingConfig
+from clusterea.errors import InputError, unknown_name
+from clusterea.graph.expansion import Block, Expander, incidence, whole_block
+from clusterea.graph.union import UnionGraph, union
+from clusterea.models import ENCODERS, Encoder, Shape
+from clusterea.numerics.sparse_matmul import SparseMatrix
+from clusterea.seeding import generator
+from clusterea.training.entity_table import EntityTable
+from clusterea.training.inference import embed
+from clusterea.training.losses import margin_loss, nhsm_loss
+from clusterea.training.prefetch import prefetch
+from clusterea.training.steps import Schedule, Step
+from clusterea.types import AlignmentTask, Pair
+
+LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that tell whether the embeddings are of use
+EXPLODED = 1e3  # times the first epoch's loss: no longer training
+
+
+class TrainingDivergedError(InputError):
+    """The loss is not a number, or has exploded: the settings don't suit the data."""
+
+
+class Checkpoints(Protocol):
+    """Where training keeps what it needs to go on after a kill. It knows no folders itself."""
+
+    def latest(self) -> Mapping[str, Tensor] | None:
+        """What was saved last, if anything."""
+
+    def save(self, state: Mapping[str, Tensor]) -> None:
+        """Keeps a state in the place of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training stands after a step."""
+
+    epoch: int  # from 1
+    epochs: int
+    step: int  # of the epoch, from 1
+    steps: int
+    loss: float | None  # mean of the epoch so far; None between two looks at the device
+    rows_touched: int  # rows of the entity table that the step read and changed
+
+
+def train(
+    task: AlignmentTask,
+    config: TrainingConfig,
+    *,
+    device: torch.device | str = "cpu",
+    checkpoints: Checkpoints | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Pair[Tensor]:
+    """Embeddings of all entities of both sides, on the host: rows of unit length.
+
+    With the same config they are the same bytes on one CPU, also where a killed run was resumed; on
+    a GPU sums are added in varying order, so they agree within about 1e-3.
+
+    Args:
+        task: Two graphs and the seeds.
+        config: What to train and how.
+        device: Where to compute.
+        checkpoints: Where to keep the state after every epoch, and find it again.
+        progress: Called after every step.
+    """
+    if not task.num_seeds:
+        raise InputError("training needs seeds. Got none.")
+    trainer = Trainer(task, config, torch.device(device))
+    done = 0
+    if checkpoints is not None and (saved := checkpoints.latest()) is not None:
+        done = trainer.restore(saved)
+    for epoch in range(done, config.epochs):
+        trainer.run_epoch(epoch, progress)
+        if checkpoints is not None:
+            checkpoints.save(trainer.state(epoch + 1))
+    return trainer.embeddings()
+
+
+class Trainer:
+    """An encoder, its entity table and their optimizers, between the first step and the last."""
+
+    def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
+        if config.model not in ENCODERS:
+            raise unknown_name("model", config.model, ENCODERS)
+        self._task, self._config, self._device = task, config, device
+        host = torch.device("cpu")
+        graph = union(task.graphs)
+        on_device = _fits(graph.num_bytes(), config.graph_memory, device)
+        self._graph = graph.to(device) if on_device else graph
+        draw = generator(config.seed, "initial")
+        shape = Shape.of(graph, device)
+        self._encoder: Encoder = ENCODERS[config.model](shape, config, draw)
+        rows = self._encoder.initial_rows(draw)
+        self._encoder.to(device)
+        # Adam keeps two moments of each row beside it.
+        on_device = _fits(3 * rows.nbytes, config.table_memory, device)
+        self._full: _FullGraph | None = None
+        parameters = list(self._encoder.parameters())
+        if config.fanout is None:
+            rows = rows.to(device).requires_grad_()
+            parameters.append(rows)  # type: ignore[arg-type]
+            self._full = _FullGraph.of(self._graph, self._encoder, device)
+            self._rows: Tensor = rows
+            self._table: EntityTable | None = None
+        else:
+            rows = rows.to(device if on_device else host)
+            self._table = EntityTable(rows, config.learning_rate, device)
+        self._optimizer = _optimizer(config, parameters)
+        self._expander = Expander(self._graph)
+        self._schedule = Schedule(task, config)
+        self._first_loss: float | None = None
+
+    def run_epoch(self, epoch: int, progress: Callable[[Progress], None] | None) -> None:
+        """One walk through the seeds; raises where the loss is no use any more."""
+        config, total = self._config, self._schedule.steps_in_epoch
+        losses = torch.zeros((), device=self._device)
+        looks = max(1, total // 20)  # reading the loss makes a GPU wait, so not at every step
+        self._encoder.train()
+        for number, (step, expanded) in enumerate(self._expanded(epoch), start=1):
+            loss, touched = self._take(step, expanded, epoch, number)
+            losses += loss.detach()
+            mean = None
+            if number % looks == 0 or number == total:
+                mean = float(losses) / number
+                self._check(mean, epoch, number)
+            if progress is not None:
+                progress(Progress(epoch + 1, config.epochs, number, total, mean, touched))
+        if self._first_loss is None:
+            self._first_loss = float(losses) / total
+
+    def embeddings(self) -> Pair[Tensor]:
+        """The embeddings of both sides as they are now."""
+        self._encoder.eval()
+        rows = self._rows.detach() if self._table is None else self._table.rows
+        if self._table is not None:
+            self._table.forget_moments()
+        everyone = embed(
+            self._encoder, rows, self._graph, self._device, self._config.edges_per_block
+        )
+        if everyone is None:
+            raise TrainingDivergedError(_advice("an embedding is not a number", self._config))
+        source = self._task.graphs.source.num_entities
+        embeddings = Pair(everyone[:source], everyone[source:])
+        self._check_use(embeddings)
+        return embeddings
+
+    def _check_use(self, embeddings: Pair[Tensor]) -> None:
+        """Raises where the seeds' ends are no nearer to each other than to strangers.
+
+        The NHSM loss is standardized, so it stays finite whatever happens to the embeddings.
+        """
+        seeds = torch.from_numpy(self._task.seeds[:MOST_CHECKED].copy())
+        if len(seeds) < LEAST_CHECKED:
+            return
+        source, target = embeddings.source[seeds[:, 0]], embeddings.target[seeds[:, 1]]
+        gains = (source * target).sum(1) - (source * target.roll(1, 0)).sum(1)
+        if float(gains.mean()) < 3 * float(gains.std()) / len(seeds) ** 0.5:
+            what = "the seeds' two ends are no nearer to each other than to strangers"
+            raise TrainingDivergedError(_advice(what, self._config))
+
+    def state(self, epochs: int) -> dict[str, Tensor]:
+        """Everything needed to go on after `epochs` epochs, as one flat mapping."""
+        state = {"epochs": torch.tensor(epochs)}
+        if self._first_loss is not None:
+            state["first_loss"] = torch.tensor(self._first_loss, dtype=torch.float64)
+        state |= {f"encoder.{name}": value for name, value in self._encoder.state_dict().items()}
+        if self._table is None:
+            state["rows"] = self._rows.detach()
+        else:
+            state |= {f"table.{name}": value for name, value in self._table.state().items()}
+        for number, values in self._optimizer.state_dict()["state"].items():
+            state |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
+        return state
+
+    def restore(self, saved: Mapping[str, Tensor]) -> int:
+        """Back to a state that `state` gave; returns the epochs it had behind it."""
+
+        def under(prefix: str) -> dict[str, Tensor]:
+            return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+
+        self._encoder.load_state_dict(under("encoder."))
+        if self._table is None:
+            self._rows.data.copy_(saved["rows"])
+        else:
+            self._table.restore(under("table."))
+        optimizer = self._optimizer.state_dict()
+        values: dict[int, dict[str, Tensor]] = {}
+        for key, value in under("optimizer.").items():
+            number, _, name = key.partition(".")
+            values.setdefault(int(number), {})[name] = value
+        self._optimizer.load_state_dict({**optimizer, "state": values})
+        if "first_loss" in saved:
+            self._first_loss = float(saved["first_loss"])
+        return int(saved["epochs"])
+
+    def _expanded(self, epoch: int) -> Iterator[tuple[Step, _Expanded]]:
+        """The epoch's steps with their neighbourhoods, made ahead where the graph is elsewhere."""
+
+        def expanded() -> Iterator[tuple[Step, _Expanded]]:
+            for number, step in enumerate(self._schedule.steps(epoch)):
+                if self._full is not None:
+                    yield step, self._full.expanded
+                else:
+                    draw = generator(
+                        self._config.seed, "expand", epoch, number, device=self._graph.device
+                    )
+                    yield step, self._expand(step, draw)
+
+        if self._device.type != "cuda" or self._full is not None:
+            return expanded()
+        return prefetch(expanded(), self._device, lambda item: item[1].tensors())
+
+    def _expand(self, step: Step, draw: torch.Generator) -> _Expanded:
+        nodes = step.nodes
+        if nodes is None:
+            nodes = torch.arange(self._graph.num_nodes)
+        encoder = self._encoder
+        hops = encoder.num_layers + encoder.reads_neighbors
+        blocks = self._expander.expand(
+            nodes.to(self._graph.device), hops, self._config.fanout, draw
+        )
+        return _Expanded.of(blocks, self._graph, encoder)
+
+    def _take(self, step: Step, expanded: _Expanded, epoch: int, number: int) -> tuple[Tensor, int]:
+        """One step: its loss, and how many rows of the entity table it touched."""
+        config, device = self._config, self._device
+        expanded = expanded.to(device)
+        table = self._table
+        rows = self._rows if table is None else table.take(expanded.nodes)
+        self._optimizer.zero_grad(set_to_none=True)
+        outputs = expanded.outputs(self._encoder, rows)
+        if self._full is not None and step.nodes is not None:
+            outputs = outputs.index_select(0, step.nodes.to(device))
+        outputs = _dropout(outputs, config, epoch, number)
+        loss = _loss(step, outputs, config)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        if table is not None:
+            table.update(expanded.nodes, rows)
+        return loss, len(rows)
+
+    def _check(self, loss: float, epoch: int, number: int) -> None:
+        exploded = self._first_loss is not None and loss > EXPLODED * max(self._first_loss, 1e-6)
+        if not math.isfinite(loss) or exploded:
+            what = f"the loss is {loss:.3g} in epoch {epoch + 1}, step {number}"
+            raise TrainingDivergedError(_advice(what, self._config))
+
+
+@dataclass(frozen=True, slots=True)
+class _Expanded:
+    """The neighbourhood of a step's nodes, outermost first."""
+
+    layers: list[Block]  # for layer 0, 1, …
+    neighbors: Block | None  # for the inputs
+    incident: SparseMatrix | None
+    nodes: Tensor  # whose rows are read
+
+    @staticmethod
+    def of(blocks: list[Block], graph: UnionGraph, encoder: Encoder) -> _Expanded:
+        """From blocks that run outwards from the step's nodes."""
+        layers = blocks[: encoder.num_layers][::-1]
+        return _Expanded(
+            layers,
+            blocks[-1] if encoder.reads_neighbors else None,
+            incidence(graph, layers[0].nodes) if encoder.reads_relations else None,
+            blocks[-1].nodes,
+        )
+
+    def to(self, device: torch.device) -> _Expanded:
+        return _Expanded(
+            [block.to(device) for block in self.layers],
+            None if self.neighbors is None else self.neighbors.to(device),
+            None if self.incident is None else self.incident.to(device),
+            self.nodes,
+        )
+
+    def tensors(self) -> Iterator[Tensor]:
+        blocks = self.layers if self.neighbors is None else [*self.layers, self.neighbors]
+        yield from (getattr(block, name) for block in blocks for name in Block.__slots__)
+        if self.incident is not None:
+            yield from (self.incident.offsets, self.incident.columns, self.incident.values)
+
+    def outputs(self, encoder: Encoder, rows: Tensor) -> Tensor:
+        """(nodes, output dim) of the step's nodes."""
+        states = [encoder.inputs(rows, self.neighbors, self.incident)]
+        for index, block in enumerate(self.layers):
+            after = encoder.layer(index, states[-1], block)
+            states = [*(state.index_select(0, block.receivers) for state in states), after]
+        return encoder.readout(states)
+
+
+@dataclass(frozen=True, slots=True)
+class _FullGraph:
+    """The neighbourhood of all nodes: made once, good for every step."""
+
+    expanded: _Expanded
+
+    @staticmethod
+    def of(graph: UnionGraph, encoder: Encoder, device: torch.device) -> _FullGraph:
+        block = whole_block(graph, 0, graph.num_nodes)
+        blocks = [block] * (encoder.num_layers + encoder.reads_neighbors)
+        return _FullGraph(_Expanded.of(blocks, graph, encoder).to(device))
+
+
+def _loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
+    device = outputs.device
+    source, target = step.source.to(device), step.target.to(device)
+    if step.source_negatives is None or step.target_negatives is None:
+        return nhsm_loss(
+            outputs,
+            source,
+            target,
+            sharpness=config.sharpness,
+            margin=config.margin,
+            mixed_precision=config.mixed_precision and device.type == "cuda",
+        )
+    parts = source, target, step.source_negatives.to(device), step.target_negatives.to(device)
+    embedded = (outputs.index_select(0, part) for part in parts)
+    return margin_loss(*embedded, margin=config.margin)
+
+
+def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -> Tensor:
+    if not config.dropout:
+        return outputs
+    draw = generator(config.seed, "dropout", epoch, number, device=outputs.device)
+    kept = torch.empty_like(outputs).bernoulli_(1 - config.dropout, generator=draw)
+    return outputs * kept.div_(1 - config.dropout)
+
+
+def _optimizer(
+    config: TrainingConfig, parameters: list[torch.nn.Parameter]
+) -> torch.optim.Optimizer:
+    if not parameters:  # an encoder may have nothing to train but its table
+        parameters = [torch.nn.Parameter(torch.zeros(1))]
+    if config.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr=config.learning_rate)
+    if config.optimizer == "rmsprop":
+        # Keras' RMSprop, which the originals use, decays faster than torch's.
+        return torch.optim.RMSprop(parameters, lr=config.learning_rate, alpha=0.9, eps=1e-7)
+    return torch.optim.SGD(parameters, lr=config.learning_rate)
+
+
+def _fits(num_bytes: int, place: str, device: torch.device) -> bool:
+    """Whether to put so many bytes on the device: as told, or if a quarter of it holds them."""
+    if place != "auto" or device.type != "cuda":
+        return place != "host"
+    return num_bytes <= torch.cuda.get_device_properties(device).total_memory / 4
+
+
+def _advice(what: str, config: TrainingConfig) -> str:
+    return f"training diverged: {what}. Try a smaller learning rate than {config.learning_rate:g}."
