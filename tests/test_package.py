@@ -60,6 +60,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
 def test_the_wheel_holds_the_license_and_the_types(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "clusterea/py.typed" in names
+    assert "clusterea/presets/training.toml" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests", "benchmarks", "docs")) for name in names)
 

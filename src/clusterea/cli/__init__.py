@@ -12,6 +12,7 @@ from clusterea.cli.console import ERRORS, show_error
 from clusterea.cli.datasets import datasets
 from clusterea.cli.generate import generate
 from clusterea.cli.info import info
+from clusterea.cli.train import train
 from clusterea.errors import InputError
 
 __all__ = ["app", "main"]
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(info)
 app.command()(generate)
+app.command()(train)
 app.add_typer(datasets, name="datasets")
 
 

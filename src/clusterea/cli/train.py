@@ -1,0 +1,120 @@
+"""`clusterea train`: an embedding of every entity, kept in a run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.config import TrainingConfig, parse_setting, training_config
+from clusterea.pipeline import choose_device, embeddings_file, train_stage
+from clusterea.workspace import Workspace
+
+if TYPE_CHECKING:
+    from clusterea.training import Progress as Step
+
+
+@takes_data
+def train(
+    data: DataOptions,
+    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="gcn-align, rrea or dual-amn.")
+    ] = "dual-amn",
+    full_graph: Annotated[
+        bool,
+        typer.Option("--full-graph", help="Every neighbour in every step, as in the originals."),
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set epochs=10."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same embeddings.")] = 0,
+    device: Annotated[
+        str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
+    ] = "auto",
+) -> None:
+    """Trains embeddings from the seeds and writes them into a run's folder.
+
+    A run that was stopped goes on after its last full epoch when the same command is given again;
+    one that is finished is found again at once.
+    """
+    config = training_config(model, full_graph=full_graph, seed=seed)
+    for setting in settings or []:
+        config = parse_setting(setting, config)
+    place = choose_device(device)
+    workspace = Workspace(out)
+    benchmark = data.load()
+    ERRORS.print(_plan(config, benchmark.task.num_seeds, str(place)))
+    data_key = workspace.save_benchmark(benchmark)
+    with _bar() as bar:
+        show = _Shown(bar)
+        key, embeddings = train_stage(workspace, data_key, benchmark.task, config, place, show.step)
+    sizes = " and ".join(f"{len(side):,}" for side in embeddings)
+    OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
+    OUTPUT.print(f"  {embeddings_file(workspace, key)}", soft_wrap=True)
+    if show.touched:
+        ERRORS.print(show.touched)
+
+
+class _Shown:
+    """The progress of training, as a bar from the first step on."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("Training", total=None, visible=False, loss="")
+        self.touched = ""
+
+    def step(self, at: Step) -> None:
+        done = (at.epoch - 1) * at.steps + at.step
+        self._bar.update(
+            self._task,
+            completed=done,
+            total=at.epochs * at.steps,
+            description=f"Epoch {at.epoch} of {at.epochs}",
+            visible=True,
+        )
+        if at.loss is not None:
+            self._bar.update(self._task, loss=f"loss {at.loss:.2f}")
+        self.touched = f"Its last step touched {at.rows_touched:,} rows of the entity table."
+
+
+class _Speed(ProgressColumn):
+    """Steps a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f} steps/s" if task.speed else "")
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]}"),
+        _Speed(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=ERRORS,
+    )
+
+
+def _plan(config: TrainingConfig, seeds: int, device: str) -> str:
+    how = "on the full graph" if config.fanout is None else f"with fan-out {config.fanout}"
+    return (
+        f"Training {config.model} {how}: {config.epochs} epochs over {seeds:,} seeds on {device}."
+    )

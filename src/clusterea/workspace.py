@@ -1,0 +1,220 @@
+"""`Workspace`: a run is a folder of artifacts, named by their recipes, whole if they are there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clusterea.errors import DataError, InputError
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+VERSION = 1  # of the artifacts' form; part of every recipe
+
+
+def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
+    """`stage-0123456789ab`: the same for the same stage, settings and parents."""
+    text = json.dumps(
+        {"version": VERSION, "stage": stage, "recipe": recipe, "parents": parents},
+        sort_keys=True,
+        ensure_ascii=False,
+    )
+    return f"{stage}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+class Workspace:
+    """A run's folder. What is written is written beside its place and renamed: never half there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; a run needs a folder.")
+
+    def find(self, key: str) -> Path | None:
+        """The folder of a finished artifact, if it is there."""
+        place = self.folder / key
+        return place if place.is_dir() else None
+
+    @contextmanager
+    def new(self, key: str, recipe: Mapping[str, Any]) -> Iterator[Path]:
+        """A folder to fill, which becomes the artifact when the block ends without an error.
+
+        Where another process finished the same artifact meanwhile, its copy stays: it has the same
+        recipe, so it is as good.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.part"
+        beside.mkdir()
+        try:
+            yield beside
+            (beside / "recipe.json").write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
+            try:
+                beside.rename(self.folder / key)
+            except OSError:
+                if self.find(key) is None:
+                    raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def save_benchmark(self, benchmark: Benchmark) -> str:
+        """The data as an artifact, so that later commands need the run's folder only; its key."""
+        key = recipe_key("data", {"fingerprint": fingerprint(benchmark)}, {})
+        if self.find(key) is None:
+            with self.new(key, {"stage": "data", "format": benchmark.format}) as place:
+                _write_benchmark(benchmark, place)
+        write_json(self.folder / "data.json", {"key": key})
+        return key
+
+    def load_benchmark(self) -> Benchmark:
+        """The data that the run works on."""
+        pointer = self.folder / "data.json"
+        if not pointer.is_file():
+            raise DataError(
+                self.folder, "expected a run, as `clusterea train` makes one; got none."
+            )
+        return _read_benchmark(self.folder / json.loads(pointer.read_text())["key"])
+
+    def save_tensors(
+        self, key: str, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> Path:
+        """Tensors as the artifact `key`; the file that holds them."""
+        with self.new(key, recipe) as place:
+            write_tensors(place / "tensors.safetensors", tensors)
+        return self.folder / key / "tensors.safetensors"
+
+
+class FileCheckpoints:
+    """Training's checkpoints in one file that is replaced whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def latest(self) -> Mapping[str, Tensor] | None:
+        return read_tensors(self._path) if self._path.is_file() else None
+
+    def save(self, state: Mapping[str, Tensor]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_tensors(self._path, state)
+
+    def remove(self) -> None:
+        """Once the result is there, nothing needs them."""
+        self._path.unlink(missing_ok=True)
+
+
+def fingerprint(benchmark: Benchmark) -> str:
+    """A hash of everything a stage may see, and of what the result is judged by."""
+    digest = hashlib.sha256()
+    arrays = [graph.triples for graph in benchmark.task.graphs]
+    for array in [*arrays, benchmark.task.seeds, benchmark.test_links]:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    for names in [*benchmark.names, *benchmark.relation_names]:
+        for buffer in names.arrow.buffers()[1:]:
+            digest.update(buffer)
+    return digest.hexdigest()
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Tensors as one safetensors file that is there whole or not at all."""
+    from safetensors.torch import save_file
+
+    with _replacing(path) as beside:
+        save_file(
+            {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, beside
+        )
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the host."""
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """JSON that is there whole or not at all."""
+    with _replacing(path) as beside:
+        beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}.part")
+    try:
+        yield beside
+        with beside.open("rb") as file:  # on disk before it takes the other's place
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
+    from torch import from_numpy
+
+    source, target = benchmark.task.graphs
+    arrays = {
+        "source_triples": source.triples,
+        "target_triples": target.triples,
+        "seeds": benchmark.task.seeds,
+        "test_links": benchmark.test_links,
+    }
+    if benchmark.dangling is not None:
+        arrays["source_dangling"], arrays["target_dangling"] = benchmark.dangling
+    write_tensors(
+        place / "tensors.safetensors", {k: from_numpy(v.copy()) for k, v in arrays.items()}
+    )
+    for kind, pair in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
+        for side, names in (("source", pair.source), ("target", pair.target)):
+            pq.write_table(pa.table({"name": names.arrow}), place / f"{side}_{kind}.parquet")
+    about = {"dropped": dict(benchmark.dropped), "format": benchmark.format}
+    write_json(place / "about.json", about)
+
+
+def _read_benchmark(place: Path) -> Benchmark:
+    arrays = {k: v.numpy() for k, v in read_tensors(place / "tensors.safetensors").items()}
+
+    def names(kind: str) -> Pair[Names]:
+        return Pair("source", "target").map(
+            lambda side: Names(
+                pq.read_table(place / f"{side}_{kind}.parquet")["name"].combine_chunks()
+            )
+        )
+
+    entities, relations = names("entities"), names("relations")
+    graphs = (
+        Pair("source", "target")
+        .zip(entities.zip(relations))
+        .map(
+            lambda side: KnowledgeGraph(
+                arrays[f"{side[0]}_triples"], len(side[1][0]), len(side[1][1])
+            )
+        )
+    )
+    dangling = None
+    if "source_dangling" in arrays:
+        dangling = Pair(arrays["source_dangling"], arrays["target_dangling"])
+    about = json.loads((place / "about.json").read_text())
+    return Benchmark(
+        AlignmentTask(graphs, arrays["seeds"]),
+        arrays["test_links"],
+        entities,
+        relations,
+        dangling,
+        about["dropped"],
+        about["format"],
+    )

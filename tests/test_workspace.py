@@ -1,0 +1,138 @@
+"""Artifacts: whole or not there, found by what they were made from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from clusterea.config import training_config
+from clusterea.data.synthetic import SHAPES, generate
+from clusterea.errors import InputError
+from clusterea.types import Benchmark, Pair
+from clusterea.workspace import (
+    FileCheckpoints,
+    Workspace,
+    fingerprint,
+    read_tensors,
+    recipe_key,
+    write_tensors,
+)
+
+
+@pytest.fixture(scope="module")
+def benchmark_() -> Benchmark:
+    shape = replace(
+        SHAPES["demo"], entities=Pair(120, 100), triples=Pair(500, 400), relations=Pair(8, 6)
+    )
+    whole = generate(shape, seed=0)
+    seeds = whole.task.seeds
+    task = type(whole.task)(whole.task.graphs, seeds[:20])
+    return replace(whole, task=task, test_links=seeds[20:])
+
+
+def test_data_comes_back_as_it_was(benchmark_: Benchmark, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "run")
+    key = workspace.save_benchmark(benchmark_)
+    back = workspace.load_benchmark()
+    assert fingerprint(back) == fingerprint(benchmark_)
+    for name in ("dropped", "format"):
+        assert getattr(back, name) == getattr(benchmark_, name)
+    assert back.dangling is not None
+    assert benchmark_.dangling is not None
+    for mine, theirs in zip(back.dangling, benchmark_.dangling, strict=True):
+        assert np.array_equal(mine, theirs)
+    assert workspace.save_benchmark(back) == key
+
+
+def test_the_fingerprint_sees_every_part(benchmark_: Benchmark) -> None:
+    task = benchmark_.task
+    others = [
+        benchmark_.swap(),
+        replace(benchmark_, test_links=benchmark_.test_links[1:]),
+        replace(benchmark_, task=type(task)(task.graphs, task.seeds[::-1])),
+    ]
+    assert len({fingerprint(each) for each in [benchmark_, *others]}) == 4
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected a run, as `clusterea train` makes one"):
+        Workspace(tmp_path).load_benchmark()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; a run needs a folder"):
+        Workspace(tmp_path / "file")
+
+
+def test_an_artifact_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    with pytest.raises(RuntimeError, match="half way"), workspace.new("a-1", {}) as place:
+        (place / "big").write_text("half of it")
+        assert workspace.find("a-1") is None
+        raise RuntimeError("half way")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_makers_of_one_artifact_do_not_hurt_each_other(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    with workspace.new("a-1", {}) as mine:
+        (mine / "file").write_text("mine")
+        with workspace.new("a-1", {}) as theirs:
+            (theirs / "file").write_text("theirs")
+    assert (tmp_path / "a-1" / "file").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["a-1"]
+
+
+def test_a_key_follows_what_the_result_depends_on_and_nothing_else() -> None:
+    config = training_config("dual-amn")
+
+    def key(other: object) -> str:
+        assert isinstance(other, type(config))
+        return recipe_key("train", other.recipe(), {"data": "data-1"})
+
+    assert key(replace(config, graph_memory="host", edges_per_block=7)) == key(config)
+    changed = [
+        replace(config, epochs=3),
+        replace(config, seed=1),
+        replace(config, fanout=None),
+        training_config("rrea"),
+    ]
+    assert len({key(config), *map(key, changed)}) == 5
+    assert recipe_key("train", config.recipe(), {"data": "data-2"}) != key(config)
+
+
+def test_tensors_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.safetensors"
+    checkpoints = FileCheckpoints(path)
+    assert checkpoints.latest() is None
+    checkpoints.save({"x": torch.arange(3)})
+
+    def fails(*_: object) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("safetensors.torch.save_file", fails)
+        with pytest.raises(OSError, match="disk full"):
+            checkpoints.save({"x": torch.arange(9)})
+    state = checkpoints.latest()
+    assert state is not None
+    assert state["x"].tolist() == [0, 1, 2]
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    checkpoints.remove()
+    assert checkpoints.latest() is None
+
+
+def test_a_view_is_saved_by_itself(tmp_path: Path) -> None:
+    whole = torch.arange(10.0).view(5, 2)
+    write_tensors(tmp_path / "t", {"source": whole[:2], "target": whole[2:]})
+    back = read_tensors(tmp_path / "t")
+    assert torch.equal(back["target"], whole[2:])
+
+
+def test_an_artifact_says_what_it_is(tmp_path: Path) -> None:
+    Workspace(tmp_path).save_tensors("a-1", {"stage": "a", "config": {"x": 1}}, {})
+    recipe = json.loads((tmp_path / "a-1" / "recipe.json").read_text())
+    assert recipe == {"stage": "a", "config": {"x": 1}}
