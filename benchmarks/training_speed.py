@@ -13,6 +13,7 @@ import json
 import resource
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,14 @@ def main() -> None:
     parser.add_argument("--scale", nargs="*", type=int, default=[], help="entities in all")
     parser.add_argument("--models", nargs="*", default=["dual-amn"])
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="FIELD=VALUE")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        action="append",
+        dest="settings",
+        metavar="FIELD=VALUE",
+        help="may come several times: each group is measured",
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, help="write the figures here, as JSON")
     arguments = parser.parse_args()
@@ -129,9 +137,9 @@ def main() -> None:
     results = []
     for shape in shapes:
         task = task_of(shape)
-        for model in arguments.models:
+        for model, settings in product(arguments.models, arguments.settings or [[]]):
             device = torch.device(arguments.device)
-            results.append(measure(task, arguments.settings, device, arguments.steps, model))
+            results.append(measure(task, settings, device, arguments.steps, model))
             print(json.dumps(results[-1]), flush=True)
             if arguments.out:
                 arguments.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -47,8 +47,8 @@ class TrainingConfig:
     learning_rate: float = 0.005
     dropout: float = 0.3  # of the output
     seed: int = 0
-    # Below: where and how, not what. No recipe contains these.
     mixed_precision: bool = True  # on a GPU the loss multiplies in bfloat16 and adds in float32
+    # Below: where and how, not what. No recipe contains these.
     graph_memory: Place = "auto"
     table_memory: Place = "auto"
     edges_per_block: int = 1 << 19  # of inference; bounds its memory
@@ -62,19 +62,12 @@ class TrainingConfig:
         _check_choice("optimizer", self.optimizer, OptimizerName)
         _check_choice("graph_memory", self.graph_memory, Place)
         _check_choice("table_memory", self.table_memory, Place)
-        for name in (
-            "dimension",
-            "epochs",
-            "negatives_per_seed",
-            "redraw_every",
-            "edges_per_block",
-        ):
-            _check_least(name, getattr(self, name), 1)
-        for name in ("fanout", "seeds_per_step", "negatives_per_step"):
+        for name in COUNTS:
             if getattr(self, name) is not None:
                 _check_least(name, getattr(self, name), 1)
+        _check_least("seed", self.seed, 0)
         for name in ("sharpness", "margin", "learning_rate"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(
                     f"{name} must be a number in (0, inf). Got {getattr(self, name)} instead."
                 )

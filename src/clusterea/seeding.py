@@ -9,7 +9,10 @@ import torch
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """A seed for one purpose, as `derived_seed(seed, "negatives", epoch)`; no other has it."""
+    """A seed for one purpose, as `derived_seed(seed, "negatives", epoch)`; no other has it.
+
+    One purpose always has the same number of parts: ("a",) and ("a", 0) would share a seed.
+    """
     path = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in purpose]
     return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
 

@@ -94,8 +94,16 @@ class TestHop:
         one, same, other = (expander.hop(nodes, 2, draw(seed)) for seed in (1, 1, 2))
         assert torch.equal(one.senders, same.senders)
         assert not torch.equal(one.senders, other.senders)
-        # Nor does it matter what the expander did before.
-        assert torch.equal(Expander(built).hop(nodes, 2, draw(1)).senders, one.senders)
+
+    def test_what_the_expander_did_before_does_not_matter(self, built: UnionGraph) -> None:
+        used = Expander(built)
+        used.hop(torch.arange(40), None, draw())
+        nodes = torch.tensor([50, 8])
+        block = used.hop(nodes, 2, draw(1))
+        check_block(built, nodes.tolist(), 2, block)
+        fresh = Expander(built).hop(nodes, 2, draw(1))
+        for name in Block.__slots__:
+            assert torch.equal(getattr(block, name), getattr(fresh, name)), name
 
     def test_every_neighbor_is_as_likely(self, built: UnionGraph) -> None:
         degrees = built.offsets.diff()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -16,9 +18,7 @@ from small_graphs import HAND, graph, heard, pairs, random_pair, union_triples
 def sets_of(built: UnionGraph) -> list[list[int]]:
     bounds = built.set_offsets.tolist()
     relations = built.set_relations.tolist()
-    return [
-        relations[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [relations[start:stop] for start, stop in pairwise(bounds)]
 
 
 def read(built: UnionGraph) -> list[dict[int, set[int]]]:

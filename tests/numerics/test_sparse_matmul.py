@@ -51,9 +51,7 @@ def test_gradient(matrix: SparseMatrix, other: Tensor) -> None:
     assert torch.autograd.gradcheck(lambda right: matrix @ right, (other,))
 
 
-def test_gradient_of_a_gradient_that_is_not_contiguous(
-    matrix: SparseMatrix, other: Tensor
-) -> None:
+def test_gradient_of_a_gradient_that_is_not_contiguous(matrix: SparseMatrix, other: Tensor) -> None:
     slope = torch.randn(3, ROWS, dtype=torch.float64)
     (gradient,) = torch.autograd.grad(matrix @ other, other, slope.T)
     torch.testing.assert_close(gradient, dense(matrix).T @ slope.T)
@@ -72,11 +70,7 @@ def test_float32_stays_float32(matrix: SparseMatrix, other: Tensor) -> None:
     assert (matrix @ other.float()).dtype == torch.float32
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-4, 4)), max_size=12
-    )
-)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-4, 4)), max_size=12))
 def test_any_matrix(cells: list[tuple[int, int, int]]) -> None:
     cells = sorted(cells, key=lambda cell: cell[0])
     counts = torch.bincount(torch.tensor([row for row, _, _ in cells], dtype=torch.int64), None, 4)

@@ -22,7 +22,8 @@ def embed(
 
     A layer is computed for all nodes before the next, so nothing is computed twice. The states of
     all layers but the last stay on the device; beyond them, a block's edges bound the memory. A
-    node's edges are never cut, so the blocks don't change the result.
+    node's edges are never cut, so the blocks don't change the result. An output of nothing but
+    zeros, as GCN-Align can give, stays one.
 
     Args:
         encoder: The trained encoder, on the device.

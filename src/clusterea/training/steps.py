@@ -36,6 +36,7 @@ class Schedule:
         self._task, self._config = task, config
         self._offset = task.graphs.source.num_entities
         self._size = config.seeds_per_step or task.num_seeds
+        self._sorted_sources = np.sort(task.seeds[:, 0])
         self._undecided = Pair(
             _undecided(task.graphs.source.num_entities, task.seeds[:, 0]),
             _undecided(task.graphs.target.num_entities, task.seeds[:, 1]) + self._offset,
@@ -66,14 +67,18 @@ class Schedule:
             yield Step(torch.cat([source, target, *negatives]), *places.chunk(2))
 
     def _margin_step(self, seeds: IntArray, epoch: int) -> Step:
-        """The seeds, and k random entities in the place of each end of each."""
+        """The seeds, and k random entities in the place of each end of each.
+
+        A seed keeps its negatives for `redraw_every` epochs, whichever step it falls into.
+        """
         config = self._config
         drawn_at = epoch - epoch % config.redraw_every
         rng = np.random.default_rng(derived_seed(config.seed, "negatives", drawn_at))
-        source, target = seeds[np.argsort(seeds[:, 0])].T  # so kept negatives meet the same seeds
-        count = len(seeds) * config.negatives_per_seed
         nodes = self._offset + self._task.graphs.target.num_entities
-        parts = [source, target, rng.integers(nodes, size=count), rng.integers(nodes, size=count)]
+        drawn = rng.integers(nodes, size=(2, self._task.num_seeds, config.negatives_per_seed))
+        ranks = np.searchsorted(self._sorted_sources, seeds[:, 0])
+        source, target = seeds[np.argsort(ranks)].T
+        parts = [source, target, *drawn[:, np.sort(ranks)].reshape(2, -1)]
         ids = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
         if config.fanout is None:
             return Step(None, *ids)

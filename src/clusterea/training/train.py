@@ -25,11 +25,11 @@ from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, Pair
 
 LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that tell whether the embeddings are of use
-EXPLODED = 1e3  # times the first epoch's loss: no longer training
+EXPLODED = 1e3  # times the first loss seen: no longer training
 
 
 class TrainingDivergedError(InputError):
-    """The loss is not a number, or has exploded: the settings don't suit the data."""
+    """The loss is no number or has exploded, or the embeddings are of no use."""
 
 
 class Checkpoints(Protocol):
@@ -39,7 +39,7 @@ class Checkpoints(Protocol):
         """What was saved last, if anything."""
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Keeps a state in the place of the one before."""
+        """Keeps a copy of a state, whose tensors go on changing, in the place of the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class Trainer:
             mean = None
             if number % looks == 0 or number == total:
                 mean = float(losses) / number
+                if self._first_loss is None:
+                    self._first_loss = mean
                 self._check(mean, epoch, number)
             if progress is not None:
                 progress(Progress(epoch + 1, config.epochs, number, total, mean, touched))
-        if self._first_loss is None:
-            self._first_loss = float(losses) / total
 
     def embeddings(self) -> Pair[Tensor]:
-        """The embeddings of both sides as they are now."""
+        """The embeddings of both sides. Frees what only training needs, so it comes last."""
         self._encoder.eval()
         rows = self._rows.detach() if self._table is None else self._table.rows
         if self._table is not None:
@@ -165,7 +165,7 @@ class Trainer:
             return
         source, target = embeddings.source[seeds[:, 0]], embeddings.target[seeds[:, 1]]
         gains = (source * target).sum(1) - (source * target.roll(1, 0)).sum(1)
-        if float(gains.mean()) < 3 * float(gains.std()) / len(seeds) ** 0.5:
+        if float(gains.mean()) <= 3 * float(gains.std()) / len(seeds) ** 0.5:
             what = "the seeds' two ends are no nearer to each other than to strangers"
             raise TrainingDivergedError(_advice(what, self._config))
 
@@ -198,7 +198,7 @@ class Trainer:
         values: dict[int, dict[str, Tensor]] = {}
         for key, value in under("optimizer.").items():
             number, _, name = key.partition(".")
-            values.setdefault(int(number), {})[name] = value
+            values.setdefault(int(number), {})[name] = value.clone()  # it will be changed in place
         self._optimizer.load_state_dict({**optimizer, "state": values})
         if "first_loss" in saved:
             self._first_loss = float(saved["first_loss"])
@@ -359,4 +359,8 @@ def _fits(num_bytes: int, place: str, device: torch.device) -> bool:
 
 
 def _advice(what: str, config: TrainingConfig) -> str:
-    return f"training diverged: {what}. Try a smaller learning rate than {config.learning_rate:g}."
+    return (
+        f"training came to nothing: {what}. "
+        f"Try another learning rate than {config.learning_rate:g}, mostly a smaller one, "
+        f"or more epochs than {config.epochs}."
+    )

@@ -1,0 +1,158 @@
+"""Settings: the paper's recipes, single changes, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any
+
+import pytest
+
+from clusterea.config import TrainingConfig, parse_setting, training_config
+from clusterea.errors import InputError
+from clusterea.models import ENCODERS
+
+DEFAULT = TrainingConfig()
+
+
+class TestRecipes:
+    @pytest.mark.parametrize("full_graph", [False, True])
+    @pytest.mark.parametrize("model", ENCODERS)
+    def test_every_model_has_both(self, model: str, full_graph: bool) -> None:
+        config = training_config(model, full_graph=full_graph)
+        assert config.model == model
+        assert (config.fanout is None) == full_graph
+
+    def test_the_papers_stochastic_numbers(self) -> None:
+        for model, epochs in (("dual-amn", 20), ("rrea", 50), ("gcn-align", 50)):
+            config = training_config(model)
+            assert (config.fanout, config.seeds_per_step, config.negatives_per_step) == (
+                8,
+                2000,
+                4000,
+            )
+            assert (config.epochs, config.optimizer, config.loss) == (epochs, "adam", "nhsm")
+
+    def test_the_originals_full_graph_numbers(self) -> None:
+        dual = training_config("dual-amn", full_graph=True)
+        assert (dual.seeds_per_step, dual.negatives_per_step) == (1024, None)
+        assert (dual.loss, dual.sharpness, dual.margin) == ("nhsm", 30, 1)
+        for model, activation in (("rrea", "relu"), ("gcn-align", "tanh")):
+            config = training_config(model, full_graph=True)
+            assert (config.loss, config.margin, config.seeds_per_step) == ("margin", 3, None)
+            assert config.activation == activation
+
+    def test_changes_go_on_top(self) -> None:
+        changed = training_config("rrea", epochs=3, fanout=0)
+        assert changed == replace(training_config("rrea"), epochs=3, fanout=None)
+
+    def test_an_unknown_model(self) -> None:
+        with pytest.raises(InputError, match="unknown model 'dual_amn'.*Did you mean 'dual-amn'"):
+            training_config("dual_amn")
+
+
+class TestZeroMeansNone:
+    @pytest.mark.parametrize("name", ["fanout", "seeds_per_step", "negatives_per_step"])
+    def test_where_there_may_be_no_limit(self, name: str) -> None:
+        changes: dict[str, Any] = {name: 0}
+        assert getattr(TrainingConfig(**changes), name) is None
+        assert TrainingConfig(**changes) == TrainingConfig(**{name: None})  # type: ignore[arg-type]
+        assert getattr(parse_setting(f"{name}=0", DEFAULT), name) is None
+
+    @pytest.mark.parametrize("name", ["dimension", "epochs", "negatives_per_seed", "redraw_every"])
+    def test_but_not_elsewhere(self, name: str) -> None:
+        with pytest.raises(InputError, match=rf"{name} must be an int in \[1, inf\). Got 0"):
+            TrainingConfig(**{name: 0})  # type: ignore[arg-type]
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"fanout": -1}, r"fanout must be an int in \[1, inf\). Got -1 instead."),
+            ({"seeds_per_step": -5}, r"seeds_per_step must be an int in \[1, inf\). Got -5"),
+            ({"edges_per_block": 0}, r"edges_per_block must be an int in \[1, inf\)"),
+            ({"learning_rate": 0.0}, r"learning_rate must be a number in \(0, inf\). Got 0.0"),
+            ({"learning_rate": float("nan")}, r"learning_rate must be a number in \(0, inf\)"),
+            ({"learning_rate": float("inf")}, r"learning_rate must be a number in \(0, inf\)"),
+            ({"sharpness": -1.0}, r"sharpness must be a number in \(0, inf\). Got -1"),
+            ({"margin": float("inf")}, r"margin must be a number in \(0, inf\). Got inf"),
+            ({"dropout": 1.0}, r"dropout must be a number in \[0, 1\). Got 1.0"),
+            ({"dropout": float("nan")}, r"dropout must be a number in \[0, 1\)"),
+            ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
+            ({"loss": "nhms"}, "unknown loss 'nhms'; choose one of nhsm, margin. Did you mean"),
+            ({"optimizer": "adamw"}, "unknown optimizer 'adamw'.*Did you mean 'adam'"),
+            ({"activation": "gelu"}, "unknown activation 'gelu'; choose one of tanh, relu"),
+            ({"graph_memory": "gpu"}, "unknown graph_memory 'gpu'; choose one of auto, host"),
+            ({"table_memory": "disk"}, "unknown table_memory 'disk'"),
+            ({"optimizer": "sgd"}, "optimizer must be adam where fanout is set.*Got sgd"),
+        ],
+    )
+    def test_with_a_message(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            TrainingConfig(**changes)
+
+    def test_any_optimizer_suits_the_full_graph(self) -> None:
+        assert TrainingConfig(optimizer="sgd", fanout=0).optimizer == "sgd"
+
+    def test_nothing_changes_after_the_fact(self) -> None:
+        with pytest.raises(FrozenInstanceError):
+            DEFAULT.epochs = 3  # type: ignore[misc]
+
+
+class TestParseSetting:
+    @pytest.mark.parametrize(
+        ("text", "name", "value"),
+        [
+            ("epochs=10", "epochs", 10),
+            (" training.epochs = 10 ", "epochs", 10),
+            ("learning-rate=1e-3", "learning_rate", 0.001),
+            ("sharpness=20", "sharpness", 20.0),
+            ("loss=margin", "loss", "margin"),
+            ("activation=relu", "activation", "relu"),
+            ("fanout=none", "fanout", None),
+            ("seeds_per_step=all", "seeds_per_step", None),
+            ("negatives_per_step=64", "negatives_per_step", 64),
+            ("mixed_precision=false", "mixed_precision", False),
+            ("mixed_precision=True", "mixed_precision", True),
+            ("graph_memory=host", "graph_memory", "host"),
+        ],
+    )
+    def test_good(self, text: str, name: str, value: object) -> None:
+        parsed = parse_setting(text, DEFAULT)
+        assert getattr(parsed, name) == value
+        assert type(getattr(parsed, name)) is type(value)
+        assert parsed == replace(DEFAULT, **{name: value})  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("epochs", "--set must be FIELD=VALUE, as epochs=10. Got 'epochs'"),
+            ("epoch=3", "unknown setting 'epoch'.*Did you mean 'epochs'"),
+            ("epochs=many", "epochs must be of type int. Got 'many'"),
+            ("epochs=2.5", "epochs must be of type int. Got '2.5'"),
+            ("epochs=none", "epochs must be of type int. Got 'none'"),
+            ("dropout=half", "dropout must be of type float. Got 'half'"),
+            ("dropout=1", r"dropout must be a number in \[0, 1\). Got 1.0"),
+            ("mixed_precision=maybe", "mixed_precision must be of type bool. Got 'maybe'"),
+            ("mixed_precision=", "mixed_precision must be of type bool. Got ''"),
+            ("optimizer=sgd", "optimizer must be adam where fanout is set"),
+            ("model=rrea", "choose the model with --model"),
+        ],
+    )
+    def test_bad(self, text: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            parse_setting(text, DEFAULT)
+
+
+class TestRecipeFields:
+    PLACES = ("graph_memory", "table_memory", "edges_per_block")
+
+    def test_places_are_no_part_of_a_recipe(self) -> None:
+        names = {field.name for field in fields(TrainingConfig)}
+        assert set(DEFAULT.recipe()) == names - set(self.PLACES)
+        moved = replace(DEFAULT, graph_memory="host", table_memory="host", edges_per_block=9)
+        assert moved.recipe() == DEFAULT.recipe()
+
+    def test_everything_else_is(self) -> None:
+        assert replace(DEFAULT, seed=1).recipe() != DEFAULT.recipe()
+        assert replace(DEFAULT, learning_rate=0.1).recipe() != DEFAULT.recipe()

@@ -1,0 +1,168 @@
+"""Both losses against loops, and the hand-written gradient against autograd's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from clusterea.training.losses import OFFSET, margin_loss, nhsm_loss
+
+SHARPNESS, MARGIN = 3.0, 1.5
+SOURCE, TARGET = torch.tensor([0, 5, 2]), torch.tensor([6, 1, 8])
+Moments = list[tuple[Tensor, Tensor]]
+
+
+@pytest.fixture
+def everyone() -> Tensor:
+    draw = torch.Generator().manual_seed(5)
+    return torch.randn(10, 4, dtype=torch.float64, generator=draw).requires_grad_()
+
+
+def nhsm_by_loops(everyone: Tensor, moments: Moments | None = None) -> tuple[Tensor, Moments]:
+    """The loss, and the mean and deviation of each anchor, which may be given as constants."""
+    used: Moments = []
+    total = torch.zeros((), dtype=everyone.dtype)
+
+    def distance(one: Tensor, other: Tensor) -> Tensor:
+        return (one - other).square().sum()
+
+    for s, t in zip(SOURCE.tolist(), TARGET.tolist(), strict=True):
+        for anchor in (s, t):
+            gaps = torch.stack(
+                [
+                    torch.zeros((), dtype=everyone.dtype)
+                    if z in (s, t)
+                    else distance(everyone[s], everyone[t])
+                    - distance(everyone[anchor], everyone[z])
+                    + MARGIN
+                    for z in range(len(everyone))
+                ]
+            )
+            mean, deviation = gaps.mean().detach(), gaps.std(correction=0).detach()
+            if moments is not None:
+                mean, deviation = moments[len(used)]
+            used.append((mean, deviation))
+            total = total + (SHARPNESS * (gaps - mean) / deviation + OFFSET).logsumexp(0)
+    return total / len(SOURCE), used
+
+
+def nhsm(everyone: Tensor) -> Tensor:
+    return nhsm_loss(everyone, SOURCE, TARGET, sharpness=SHARPNESS, margin=MARGIN)
+
+
+class TestNhsm:
+    def test_value_and_gradient(self, everyone: Tensor) -> None:
+        wanted, _ = nhsm_by_loops(everyone)
+        loss = nhsm(everyone)
+        torch.testing.assert_close(loss, wanted)
+        torch.testing.assert_close(
+            torch.autograd.grad(loss, everyone), torch.autograd.grad(wanted, everyone)
+        )
+
+    def test_gradient_is_the_slope_with_mean_and_deviation_held(self, everyone: Tensor) -> None:
+        (gradient,) = torch.autograd.grad(nhsm(everyone), everyone)
+        _, moments = nhsm_by_loops(everyone)
+        step = 1e-5
+        with torch.no_grad():
+            for cell in range(everyone.numel()):
+                nudge = torch.zeros(everyone.numel(), dtype=torch.float64)
+                nudge[cell] = step
+                above, below = (
+                    nhsm_by_loops(everyone + sign * nudge.view_as(everyone), moments)[0]
+                    for sign in (1, -1)
+                )
+                slope = (above - below) / (2 * step)
+                torch.testing.assert_close(gradient.flatten()[cell], slope, rtol=1e-6, atol=1e-8)
+
+    def test_the_order_of_everyone_does_not_matter(self, everyone: Tensor) -> None:
+        order = torch.tensor([3, 9, 0, 7, 2, 5, 1, 8, 6, 4])
+        place = order.argsort()
+        moved = nhsm_loss(
+            everyone[order], place[SOURCE], place[TARGET], sharpness=SHARPNESS, margin=MARGIN
+        )
+        torch.testing.assert_close(moved, nhsm(everyone))
+
+    def test_both_directions_count_alike(self, everyone: Tensor) -> None:
+        turned = nhsm_loss(everyone, TARGET, SOURCE, sharpness=SHARPNESS, margin=MARGIN)
+        torch.testing.assert_close(turned, nhsm(everyone))
+
+    def test_a_step_down_the_gradient_moves_a_seed_together(self, everyone: Tensor) -> None:
+        moved = everyone.detach().clone().requires_grad_()
+        for _ in range(30):
+            (gradient,) = torch.autograd.grad(nhsm(moved), moved)
+            moved = (moved - 0.02 * gradient).detach().requires_grad_()
+        before, after = (
+            ((rows[SOURCE] - rows[TARGET]).norm(dim=1) / torch.pdist(rows).mean()).detach()
+            for rows in (everyone, moved)
+        )
+        assert (after < before).all()
+
+    def test_a_lone_pair_has_nothing_to_learn(self) -> None:
+        pair = torch.randn(2, 3, dtype=torch.float64).requires_grad_()
+        loss = nhsm_loss(
+            pair, torch.tensor([0]), torch.tensor([1]), sharpness=SHARPNESS, margin=MARGIN
+        )
+        torch.testing.assert_close(
+            loss.detach(), 2 * (torch.tensor(2.0, dtype=torch.float64).log() + OFFSET)
+        )
+        (gradient,) = torch.autograd.grad(loss, pair)
+        assert not gradient.any()
+
+    def test_far_negatives_at_the_papers_sharpness_stay_finite(self) -> None:
+        rows = 100 * torch.randn(500, 8, generator=torch.Generator().manual_seed(0))
+        rows.requires_grad_()
+        seeds = torch.arange(0, 20)
+        loss = nhsm_loss(rows, seeds, seeds + 20, sharpness=30, margin=1)
+        (gradient,) = torch.autograd.grad(loss, rows)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+        assert gradient.any()
+
+    def test_identical_rows_stay_finite(self) -> None:
+        rows = torch.full((8, 3), 0.3).requires_grad_()
+        loss = nhsm_loss(rows, torch.tensor([0]), torch.tensor([1]), sharpness=30, margin=1)
+        (gradient,) = torch.autograd.grad(loss, rows)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+
+
+class TestMargin:
+    SEEDS, DRAWS, DIM = 3, 2, 4
+
+    @pytest.fixture
+    def parts(self) -> list[Tensor]:
+        draw = torch.Generator().manual_seed(2)
+        sizes = self.SEEDS, self.SEEDS, self.SEEDS * self.DRAWS, self.SEEDS * self.DRAWS
+        return [
+            torch.randn(size, self.DIM, dtype=torch.float64, generator=draw).requires_grad_()
+            for size in sizes
+        ]
+
+    def by_loops(self, parts: list[Tensor], margin: float) -> Tensor:
+        source, target, source_negatives, target_negatives = parts
+        terms = []
+        for seed in range(self.SEEDS):
+            positive = (source[seed] - target[seed]).abs().sum()
+            for number in range(seed * self.DRAWS, (seed + 1) * self.DRAWS):
+                for anchor, other in (
+                    (source[seed], target_negatives[number]),
+                    (target[seed], source_negatives[number]),
+                ):
+                    terms.append((positive + margin - (anchor - other).abs().sum()).clamp(min=0))
+        return torch.stack(terms).mean()
+
+    @pytest.mark.parametrize("margin", [0.1, 3.0])
+    def test_value_and_gradient(self, parts: list[Tensor], margin: float) -> None:
+        source, target, source_negatives, target_negatives = parts
+        loss = margin_loss(source, target, source_negatives, target_negatives, margin=margin)
+        wanted = self.by_loops(parts, margin)
+        torch.testing.assert_close(loss, wanted)
+        torch.testing.assert_close(
+            torch.autograd.grad(loss, parts), torch.autograd.grad(wanted, parts)
+        )
+
+    def test_is_zero_once_negatives_are_far(self, parts: list[Tensor]) -> None:
+        source, _, far, _ = parts
+        loss = margin_loss(source, source, far + 100, far - 100, margin=3.0)
+        assert loss == 0
