@@ -65,7 +65,7 @@ def train(
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
     With the same config they are the same bytes on one CPU, also where a killed run was resumed; on
-    a GPU sums are added in varying order, so they agree within about 1e-3.
+    a GPU sums are added in varying order, so they agree within 0.01.
 
     Args:
         task: Two graphs and the seeds.
