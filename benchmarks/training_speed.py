@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from clusterea.config import parse_setting, training_config
+from clusterea.config import training_config, with_settings
 from clusterea.data.synthetic import SHAPES, PairShape, generate
 from clusterea.training.train import Progress, Trainer
 from clusterea.types import AlignmentTask, Pair
@@ -57,8 +57,7 @@ def measure(
     """The figures of some steps and of one inference."""
     # So few seeds that an epoch is just the steps to time, after as many to warm up.
     config = training_config(model)
-    for setting in settings:
-        config = parse_setting(setting, config)
+    config = with_settings(config, settings)
     few = (config.seeds_per_step or 2000) * steps
     timed = (
         AlignmentTask(task.graphs, task.seeds[np.arange(few) % task.num_seeds])

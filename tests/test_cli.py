@@ -59,6 +59,23 @@ def test_generate_then_info(tmp_path: Path, clusterea_command: Command) -> None:
     assert target["share_without_link"] == pytest.approx(0.2)
 
 
+def test_generate_checks_all_controls_together(tmp_path: Path, clusterea_command: Command) -> None:
+    small = ["--entities", "10", "--triples", "40", "--relations", "3"]
+    ran = clusterea_command("generate", tmp_path / "pair", *small)
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("place", ["file/pair", "/proc/pair"])
+def test_generate_where_nothing_can_be_written(
+    place: str, tmp_path: Path, clusterea_command: Command
+) -> None:
+    (tmp_path / "file").write_text("")
+    ran = clusterea_command("generate", tmp_path / place)
+    assert ran.code == 2
+    assert "can't write" in ran.err
+    assert "Traceback" not in ran.err
+
+
 def test_info_shows_what_was_left_out(tmp_path: Path, clusterea_command: Command) -> None:
     (tmp_path / "rel_triples_1").write_text("a\tr\tb\na\tr\tb\n")
     (tmp_path / "rel_triples_2").write_text("x\ts\ty\n")

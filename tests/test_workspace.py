@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +59,35 @@ def test_the_fingerprint_sees_every_part(benchmark_: Benchmark) -> None:
         replace(benchmark_, test_links=benchmark_.test_links[1:]),
         replace(benchmark_, task=type(task)(task.graphs, task.seeds[::-1])),
     ]
-    assert len({fingerprint(each) for each in [benchmark_, *others]}) == 4
+    others.append(replace(benchmark_, dangling=None))
+    assert len({fingerprint(each) for each in [benchmark_, *others]}) == 5
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    number = gone.stdout.decode().strip()
+    (tmp_path / "checkpoints").mkdir()
+    dead = tmp_path / "checkpoints" / f".a-{number}-0123abcd.part"
+    alive = tmp_path / f".b-{os.getpid()}-0123abcd.part"
+    dead.write_text("half")
+    alive.mkdir()
+    Workspace(tmp_path)
+    assert not dead.exists()
+    assert alive.exists()
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_bytes(b"rubbish")
+    with pytest.raises(InputError, match="state: is damaged .*; delete it to have it made again"):
+        FileCheckpoints(tmp_path / "state").latest()
+
+
+def test_files_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "t", {"x": torch.zeros(1)})
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "t").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -92,31 +93,34 @@ RECIPE_FIELDS = tuple(
 
 
 def training_config(model: str, *, full_graph: bool = False, **changes: Any) -> TrainingConfig:
-    """The paper's settings for one model, trained stochastically or on the full graph."""
+    """The paper's settings for one model, trained stochastically or on the full graph.
+
+    A model that the paper does not have begins with the defaults.
+    """
     recipes = tomllib.loads(files("clusterea").joinpath("presets/training.toml").read_text())
-    if model not in recipes:
-        raise unknown_name("model", model, recipes)
-    recipe = recipes[model]["full-graph" if full_graph else "stochastic"]
+    way = "full-graph" if full_graph else "stochastic"
+    recipe = recipes.get(model, {}).get(way, {"fanout": 0} if full_graph else {})
     return replace(TrainingConfig(model=model, **recipe), **changes)
 
 
-def parse_setting(text: str, config: TrainingConfig) -> TrainingConfig:
-    """The config with one field changed, as `epochs=10` or `training.epochs=10` says."""
-    name, equals, value = text.partition("=")
-    name = name.strip().removeprefix("training.").replace("-", "_")
+def with_settings(config: TrainingConfig, settings: Sequence[str]) -> TrainingConfig:
+    """The config changed as `epochs=10` or `training.epochs=10` say, all at once."""
     known = {field.name: field for field in fields(TrainingConfig)}
-    if not equals:
-        raise InputError(f"--set must be FIELD=VALUE, as epochs=10. Got {text!r} instead.")
-    if name not in known:
-        raise unknown_name("setting", name, known)
-    if name == "model":
-        raise InputError("--set model=…: choose the model with --model.")
-    try:
-        return replace(config, **{name: _parse(value.strip(), str(known[name].type))})
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name} must be of type {known[name].type}. Got {value!r}.") from None
+    changes: dict[str, Any] = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("training.").replace("-", "_")
+        if not equals:
+            raise InputError(f"--set must be FIELD=VALUE, as epochs=10. Got {text!r} instead.")
+        if name not in known:
+            raise unknown_name("setting", name, known)
+        if name == "model":
+            raise InputError("--set model=…: choose the model with --model.")
+        try:
+            changes[name] = _parse(value.strip(), str(known[name].type))
+        except ValueError:
+            raise InputError(f"{name} must be of type {known[name].type}. Got {value!r}.") from None
+    return replace(config, **changes)
 
 
 def _parse(value: str, kind: str) -> Any:

@@ -42,6 +42,13 @@ class Workspace:
         self.folder = folder
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; a run needs a folder.")
+        self._clear_leftovers()
+
+    def _clear_leftovers(self) -> None:
+        """Removes what processes that were killed had begun."""
+        for part in [*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")]:
+            if not _is_running(int(part.name.split("-")[-2])):
+                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
     def find(self, key: str) -> Path | None:
         """The folder of a finished artifact, if it is there."""
@@ -56,7 +63,7 @@ class Workspace:
         recipe, so it is as good.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.part"
+        beside = _part_of(self.folder / key)
         beside.mkdir()
         try:
             yield beside
@@ -103,9 +110,11 @@ class FileCheckpoints:
         self._path = path
 
     def latest(self) -> Mapping[str, Tensor] | None:
+        """The state that was saved last, if one was."""
         return read_tensors(self._path) if self._path.is_file() else None
 
     def save(self, state: Mapping[str, Tensor]) -> None:
+        """Keeps a state in the place of the one before."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_tensors(self._path, state)
 
@@ -118,11 +127,14 @@ def fingerprint(benchmark: Benchmark) -> str:
     """A hash of everything a stage may see, and of what the result is judged by."""
     digest = hashlib.sha256()
     arrays = [graph.triples for graph in benchmark.task.graphs]
-    for array in [*arrays, benchmark.task.seeds, benchmark.test_links]:
+    arrays += [benchmark.task.seeds, benchmark.test_links, *(benchmark.dangling or ())]
+    for array in arrays:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     for names in [*benchmark.names, *benchmark.relation_names]:
-        for buffer in names.arrow.buffers()[1:]:
+        # Joining makes an array that starts at its buffers' beginning, whatever it was cut from.
+        whole = pa.concat_arrays([names.arrow, pa.array([""], pa.large_string())])
+        for buffer in whole.buffers()[1:]:
             digest.update(buffer)
     return digest.hexdigest()
 
@@ -131,17 +143,23 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Tensors as one safetensors file that is there whole or not at all."""
     from safetensors.torch import save_file
 
+    contents = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     with _replacing(path) as beside:
-        save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, beside
-        )
+        beside.touch()
+        mode = beside.stat().st_mode  # save_file's own file is for its owner alone
+        save_file(contents, beside)
+        beside.chmod(mode)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, on the host."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    return load_file(path)
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise DataError(path, f"is damaged ({error}); delete it to have it made again.") from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -153,7 +171,7 @@ def write_json(path: Path, value: Any) -> None:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}.part")
+    beside = _part_of(path)
     try:
         yield beside
         with beside.open("rb") as file:  # on disk before it takes the other's place
@@ -161,6 +179,21 @@ def _replacing(path: Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _part_of(path: Path) -> Path:
+    """Where this process writes what will be `path`."""
+    return path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is someone else's
+        return True
+    return True
 
 
 def _write_benchmark(benchmark: Benchmark, place: Path) -> None:

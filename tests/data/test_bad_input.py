@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,11 @@ FILES: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
         ["--links", "l.nt"],
         r"l.nt: expected owl:sameAs triples, got none \(1 others\)",
     ),
+    "corrupt gzip": (
+        {"l.tsv.gz": gzip.compress(b"a\tx\n" * 1000)[:20] + b"rubbish" * 9},
+        ["--links", "l.tsv.gz"],
+        "l.tsv.gz: can't be unpacked",
+    ),
     "broken gzip": (
         {"l.tsv.gz": gzip.compress(b"a\tx\n" * 1000)[:-20]},
         ["--links", "l.tsv.gz"],
@@ -190,6 +196,12 @@ GRAPHS: dict[str, tuple[str, str | bytes, str]] = {
         "one.nt",
         '<http://a> <http://r> "b" .\n',
         r"one.nt: expected triples between entities, got none \(1 triples with a literal left",
+    ),
+    "corrupt xz": ("one.nt.xz", lzma.compress(b"x" * 500)[:40] + b"rubbish", "one.nt.xz: can't be"),
+    "not utf-8": (
+        "one.nt",
+        b"<http://\xff> <http://r> <http://b> .\n",
+        "one.nt line 1: expected n",
     ),
     "empty turtle": ("one.ttl", "@prefix e: <http://e/> .\n", "one.ttl: expected RDF triples"),
     "empty n-triples": ("one.nt", "", "one.nt: expected RDF triples, got none"),
@@ -271,6 +283,27 @@ def test_places(
 ) -> None:
     monkeypatch.chdir(write_files({"one": "a\tr\tb\n"}))
     refused(clusterea_command("info", *arguments), message)
+
+
+def test_a_path_that_looks_like_markup(write_files: WriteFiles, clusterea_command: Command) -> None:
+    folder = write_files({f"we[red]y[/x]/{name}": text for name, text in GOOD.items()})
+    assert clusterea_command("info", folder / "we[red]y[/x]").code == 0
+    refused(clusterea_command("info", folder / "no[/x]"), r"no\[/x\]: expected a folder of data")
+
+
+def test_names_that_no_id_can_tell_apart(
+    write_files: WriteFiles, clusterea_command: Command
+) -> None:
+    folder = write_files(
+        {
+            "triples_1": "0\t0\t1\n2\t0\t1\n",
+            "triples_2": "3\t0\t4\n",
+            "ent_ids_1": "0\tX\n1\tX\n2\tX #0\n",
+            "ent_ids_2": "3\tY\n4\tZ\n",
+            "ref_ent_ids": "0\t3\n",
+        }
+    )
+    refused(clusterea_command("info", folder), "ent_ids_1: expected names that can be told apart")
 
 
 def test_an_unreadable_file(write_files: WriteFiles, clusterea_command: Command) -> None:

@@ -86,5 +86,5 @@ def test_ids_do_not_change_from_run_to_run(tmp_path: Path) -> None:
     path.write_text("b\tr\ta\nc\tq\tb\na\tr\tb\n")
     table = read_delimited(path, ("head", "relation", "tail"), delimiter="\t")
     named = from_columns(*table.columns)
-    assert list(named.entities) == ["b", "c", "a"]  # by first appearance, heads before tails
+    assert list(named.entities) == ["b", "a", "c"]  # by first appearance, row by row
     assert list(named.relations) == ["r", "q"]

@@ -142,6 +142,23 @@ class TestFolders:
             clusterea.load(folder)
         assert named(clusterea.load(folder / "de").task.seeds, benchmark) == LINKS
 
+    @pytest.mark.parametrize(
+        "first", ["@prefix", "Base jumping", "PAR1", "<a>", "source", "BZhang"]
+    )
+    def test_a_folders_files_are_tsv_whatever_they_begin_with(
+        self, write_files: WriteFiles, first: str
+    ) -> None:
+        folder = write_files(
+            {
+                "rel_triples_1": lines([(first, "relation", "tail"), *SOURCE]),
+                "rel_triples_2": lines([("target", "relation", "x."), *TARGET]),
+                "ent_links": lines([(first, "target"), *LINKS]),
+            }
+        )
+        benchmark = clusterea.load(folder)
+        assert named(benchmark.task.seeds, benchmark) == [(first, "target"), *LINKS]
+        assert benchmark.task.graphs.source.num_triples == 5
+
     def test_format_overrides_what_is_detected(self, write_files: WriteFiles) -> None:
         folder = self.ids_folder(
             write_files, rel_triples_1="k\tr\tl\n", rel_triples_2="m\tr\tn\n", ent_links="k\tm\n"
@@ -214,6 +231,24 @@ class TestRdf:
         assert named_triples(benchmark) == [full(SOURCE), full(TARGET)]
         assert set(all_links(benchmark)) == full(LINKS)
 
+    @pytest.mark.parametrize("before", ["\ufeff", "# a comment\n", "\n\n"])
+    @pytest.mark.parametrize("suffix", [".nt", ".ttl", ""])
+    def test_what_may_come_before_the_first_triple(
+        self, write_files: WriteFiles, before: str, suffix: str
+    ) -> None:
+        folder = write_files(
+            {
+                f"one{suffix}": before + ntriples(SOURCE).replace(" .\n", " . # so\n", 1),
+                f"two{suffix}": before + ntriples(TARGET),
+                f"links{suffix}": before + same_as(LINKS),
+            }
+        )
+        benchmark = clusterea.load(
+            folder / f"one{suffix}", folder / f"two{suffix}", links=folder / f"links{suffix}"
+        )
+        assert named_triples(benchmark) == [full(SOURCE), full(TARGET)]
+        assert set(all_links(benchmark)) == full(LINKS)
+
     def test_literals_are_skipped_and_counted(self, write_files: WriteFiles) -> None:
         folder = write_files(
             {
@@ -257,7 +292,8 @@ class TestRdf:
                 "links.nt": same_as(LINKS),
             }
         )
-        with pytest.raises(InputError, match="one.nt line 5: expected ntriples"):
+        wanted = "one.nt line 5: expected ntriples, but: The predicate of a triple must be an IRI"
+        with pytest.raises(InputError, match=wanted):
             clusterea.load(folder / "one.nt", folder / "two.nt", links=folder / "links.nt")
 
 
@@ -364,6 +400,19 @@ class TestLinks:
             folder / "one", folder / "two.nt", links=folder / "map.sssom.tsv"
         )
         assert all_links(benchmark) == [("e:a", "http://ex/x"), ("e:b", "http://ex/y")]
+
+    def test_sssom_prefixes_of_its_own(self, write_files: WriteFiles) -> None:
+        text = (
+            "#curie_map:\n#  NO: http://ex/\n#  sk: http://www.w3.org/2004/02/skos/core#\n"
+            "subject_id\tpredicate_id\tobject_id\nNO:a\tsk:exactMatch\tNO:x\n"
+        )
+        folder = write_files(
+            {"one.nt": ntriples(SOURCE), "two.nt": ntriples(TARGET), "map.sssom.tsv": text}
+        )
+        benchmark = clusterea.load(
+            folder / "one.nt", folder / "two.nt", links=folder / "map.sssom.tsv"
+        )
+        assert all_links(benchmark) == [("http://ex/a", "http://ex/x")]
 
     def test_unknown_entities_are_dropped_and_counted(self, write_files: WriteFiles) -> None:
         benchmark = self.load(write_files, "a\tx\nnobody\ty\nb\tnobody\n")

@@ -87,7 +87,7 @@ def test_a_reader_that_stops_stops_the_thread() -> None:
     reader = prefetch(endless(), CPU, nothing)
     assert [next(reader), next(reader)] == [0, 1]
     assert threads() == 1
-    reader.close()  # type: ignore[attr-defined]
+    reader.close()
     wait_until_gone()
 
 

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def test_names_must_match_the_graphs() -> None:
         Benchmark(TASK, np.array([[1, 2]]), ENTITIES.swap(), RELATIONS)
 
 
-@pytest.mark.parametrize("test_links", [[[2, 0]], [[0, 3]], [[0, 0], [0, 1]]])
+@pytest.mark.parametrize("test_links", [[[2, 1]], [[1, 3]], [[1, 1], [1, 2]]])
 def test_wrong_test_links_are_refused(test_links: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="test"):
         Benchmark(TASK, np.array(test_links), ENTITIES, RELATIONS)
@@ -36,6 +38,19 @@ def test_what_was_dropped_can_not_be_changed() -> None:
     benchmark = Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, dropped={"why": 1})
     with pytest.raises(TypeError):
         benchmark.dropped["why"] = 2  # type: ignore[index]
+
+
+def test_a_test_link_of_a_seeds_entity_is_refused() -> None:
+    with pytest.raises(ValueError, match="entities that no seed decides"):
+        Benchmark(TASK, np.array([[0, 2]]), ENTITIES, RELATIONS)
+
+
+def test_it_can_be_sent_to_another_process() -> None:
+    benchmark = Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, dropped={"why": 1})
+    back = pickle.loads(pickle.dumps(benchmark))
+    assert back.dropped == {"why": 1}
+    assert list(back.names.target) == ["x", "y", "z"]
+    assert np.array_equal(back.task.seeds, TASK.seeds)
 
 
 def test_repr_tells_sizes() -> None:

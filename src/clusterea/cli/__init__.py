@@ -59,9 +59,12 @@ def main() -> None:
     except InputError as error:
         show_error(str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
-        ERRORS.print("stopped.")
-        sys.exit(130)
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written to
+        show_error(f"{error.filename or 'the system'}: {error.strerror or error}.")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        ERRORS.print("stopped.")
+        sys.exit(130)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from clusterea.cli.console import ERRORS
 from clusterea.data import FORMATS, load
@@ -96,7 +97,7 @@ class DataOptions:
 
     def load(self) -> Benchmark:
         """The data that the options name, with a word on standard error while it is read."""
-        with ERRORS.status(f"Reading {self.source} …"):
+        with ERRORS.status(f"Reading {escape(str(self.source))} …"):
             return load(
                 self.source,
                 self.target,
@@ -104,12 +105,16 @@ class DataOptions:
                 seeds=self.seeds,
                 test_links=self.test_links,
                 format=self.format,
-                columns=None if self.columns is None else self.columns.split(","),
+                columns=None if self.columns is None else _split(self.columns),
                 split=self.split,
                 seeds_share=self.seeds_share,
                 split_seed=self.split_seed,
                 fold=self.fold,
             )
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

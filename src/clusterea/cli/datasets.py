@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -57,10 +58,10 @@ def fetch_dataset(
         console=ERRORS,
     )
     with bar:
-        task = bar.add_task(f"Fetching {name}", total=None)
+        task = bar.add_task(f"Fetching {escape(name)}", total=None)
         folder = fetch(
             name,
             url=mirror,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    OUTPUT.print(str(folder), soft_wrap=True)
+    OUTPUT.print(escape(str(folder)), soft_wrap=True)

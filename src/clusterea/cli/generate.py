@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
-from clusterea.data.synthetic import SHAPES, write_openea
+from clusterea.data.synthetic import SHAPES, check_free, write_openea
 from clusterea.data.synthetic import generate as generate_pair
 from clusterea.errors import InputError, unknown_name
 from clusterea.types import Pair
@@ -57,34 +58,40 @@ def generate(
         raise unknown_name("shape", like, SHAPES)
     if seed < 0:
         raise InputError(f"--seed must be an int in [0, inf). Got {seed} instead.")
+    check_free(out)
     shape = SHAPES[like]
+    changes: dict[str, Any] = {}
     if entities is not None:
         wanted = _numbers("--entities", entities, int)
         # As dense as the named shape, unless --triples says otherwise.
         dense = wanted.zip(shape.entities.zip(shape.triples)).map(
             lambda side: round(side[1][1] * side[0] / side[1][0])
         )
-        shape = replace(shape, entities=wanted, triples=dense)
+        changes |= {"entities": wanted, "triples": dense}
     if triples is not None:
-        shape = replace(shape, triples=_numbers("--triples", triples, int))
+        changes["triples"] = _numbers("--triples", triples, int)
     if relations is not None:
-        shape = replace(shape, relations=_numbers("--relations", relations, int))
+        changes["relations"] = _numbers("--relations", relations, int)
     if common_share is not None:
-        shape = replace(shape, common_share=common_share)
+        changes["common_share"] = common_share
     if kept_share is not None:
-        shape = replace(shape, kept_share=_numbers("--kept-share", kept_share, float))
+        changes["kept_share"] = _numbers("--kept-share", kept_share, float)
+    shape = replace(shape, **changes)  # all at once: half of them may not make sense
     sizes = f"{shape.entities.source:,} and {shape.entities.target:,}"
     with ERRORS.status(f"Making {sizes} entities …"):
-        benchmark = generate_pair(shape, seed)
+        try:
+            benchmark = generate_pair(shape, seed)
+        except MemoryError:
+            raise InputError(f"{sizes} entities are more than this machine can hold.") from None
         write_openea(benchmark, out)
     source, target = benchmark.task.graphs
-    OUTPUT.print(f"Wrote {out}", soft_wrap=True)
+    OUTPUT.print(f"Wrote {escape(str(out))}", soft_wrap=True)
     OUTPUT.print(
         f"  {source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{benchmark.task.num_seeds:,} links"
     )
-    OUTPUT.print(f"Look at it: clusterea info {out} --seeds-share 0.3", soft_wrap=True)
+    OUTPUT.print(f"Look at it: clusterea info {escape(str(out))} --seeds-share 0.3", soft_wrap=True)
 
 
 def _numbers(option: str, text: str, kind: Callable[[str], N]) -> Pair[N]:

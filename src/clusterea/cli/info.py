@@ -26,7 +26,7 @@ def info(
     OUTPUT.print(_graphs_table(statistics))
     OUTPUT.print(_links_line(statistics))
     dropped = [f"{count:,} {why}" for why, count in statistics.dropped.items()]
-    OUTPUT.print(f"Left out: {'; '.join(dropped) or 'nothing'}.")
+    OUTPUT.print(f"Left out: {'; '.join(dropped) or 'nothing'}.", soft_wrap=True)
 
 
 def _graphs_table(statistics: Statistics) -> Table:

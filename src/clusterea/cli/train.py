@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,7 +21,8 @@ from rich.text import Text
 
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
-from clusterea.config import TrainingConfig, parse_setting, training_config
+from clusterea.config import TrainingConfig, training_config, with_settings
+from clusterea.errors import unknown_name
 from clusterea.pipeline import choose_device, embeddings_file, train_stage
 from clusterea.workspace import Workspace
 
@@ -53,9 +55,12 @@ def train(
     A run that was stopped goes on after its last full epoch when the same command is given again;
     one that is finished is found again at once.
     """
+    from clusterea.models import ENCODERS
+
+    if model not in ENCODERS:
+        raise unknown_name("model", model, ENCODERS)
     config = training_config(model, full_graph=full_graph, seed=seed)
-    for setting in settings or []:
-        config = parse_setting(setting, config)
+    config = with_settings(config, settings or [])
     place = choose_device(device)
     workspace = Workspace(out)
     benchmark = data.load()
@@ -63,16 +68,21 @@ def train(
     data_key = workspace.save_benchmark(benchmark)
     with _bar() as bar:
         show = _Shown(bar)
-        key, embeddings = train_stage(workspace, data_key, benchmark.task, config, place, show.step)
+        try:
+            key, embeddings = train_stage(
+                workspace, data_key, benchmark.task, config, place, show.step
+            )
+        except KeyboardInterrupt:
+            ERRORS.print("Stopped. The same command goes on after the last full epoch.")
+            raise typer.Exit(130) from None
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
-    OUTPUT.print(f"  {embeddings_file(workspace, key)}", soft_wrap=True)
-    if show.touched:
-        ERRORS.print(show.touched)
+    OUTPUT.print(f"  {escape(str(embeddings_file(workspace, key)))}", soft_wrap=True)
+    ERRORS.print(show.touched or "They were there already.")
 
 
 class _Shown:
-    """The progress of training, as a bar from the first step on."""
+    """The progress of training: a bar from the first step on, or a line an epoch in a log."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -80,13 +90,18 @@ class _Shown:
         self.touched = ""
 
     def step(self, at: Step) -> None:
+        """Shows a step that was done."""
+        if not self.touched and at.epoch > 1:
+            ERRORS.print(f"Going on after epoch {at.epoch - 1}.")
+        if not ERRORS.is_terminal and at.step == at.steps:
+            ERRORS.print(f"Epoch {at.epoch} of {at.epochs}: loss {at.loss:.2f}")
         done = (at.epoch - 1) * at.steps + at.step
         self._bar.update(
             self._task,
             completed=done,
             total=at.epochs * at.steps,
             description=f"Epoch {at.epoch} of {at.epochs}",
-            visible=True,
+            visible=ERRORS.is_terminal,
         )
         if at.loss is not None:
             self._bar.update(self._task, loss=f"loss {at.loss:.2f}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from clusterea.data.streams import compression_of, open_stream, text_lines
+from clusterea.data.streams import UNPACK_ERRORS, compression_of, open_stream, text_lines
 from clusterea.errors import DataError
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
@@ -67,7 +67,7 @@ def read_delimited(
     try:
         table = parse(_arrow_input(path), skip_lines)
         whole = not any(pc.any(pc.equal(table[name], "")).as_py() for name in filled)
-    except (pa.ArrowInvalid, OSError, EOFError):
+    except (pa.ArrowInvalid, *UNPACK_ERRORS):
         whole = False
     if not whole:
         # Slowly, line by line: either some line is at fault, or only lines of white space were.
@@ -84,7 +84,7 @@ def read_delimited(
 
 
 def _arrow_input(path: Path) -> Any:
-    if compression_of(path) is None:
+    if compression_of(path) is None and str(path).isprintable():
         return str(path)
     return pa.PythonFile(open_stream(path), mode="r")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.rdf import SYNTAXES, read_rdf
-from clusterea.data.streams import first_line, open_plain, suffix_of
-from clusterea.data.tables import TABLES, read_table
+from clusterea.data.streams import first_line, open_plain, suffix_of, text_lines
+from clusterea.data.tables import TABLES, read_bare_triples, read_table
 from clusterea.errors import DataError, unknown_name
 
 FILE_FORMATS = (*SYNTAXES, *TABLES)
+LAYOUT = "layout"  # as the files of a dataset's folder are
 FAMILIES = {"rdf": tuple(SYNTAXES), "table": TABLES}  # a family's member is told from the file
 SUFFIXES = {
     ".nt": "ntriples",
@@ -38,14 +40,12 @@ def detect_format(path: Path) -> str:
     with open_plain(path) as file:
         if file.read(4) == b"PAR1":
             return "parquet"
-    line = first_line(path).strip()
-    if line.startswith(("<?xml", "<rdf:RDF", "<!DOCTYPE")):
+    line = _telling_line(path)
+    if line.startswith(("<?xml", "<rdf:RDF", "<!")):
         return "rdfxml"
     if line.lower().startswith(_TURTLE_STARTS):
         return "turtle"
-    if "\t" in line and not line.endswith("."):
-        return "tsv"
-    if line.startswith(("<", "_:")) and line.endswith("."):
+    if re.match(r"(<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s.*\.\s*(#.*)?$", line):
         return "ntriples"
     if "\t" in line:
         return "tsv"
@@ -56,6 +56,14 @@ def detect_format(path: Path) -> str:
         f"can't tell its format; give one with --format: {', '.join(FILE_FORMATS)}.",
         line=1,
     )
+
+
+def _telling_line(path: Path) -> str:
+    """The first line that is neither blank nor a comment, or else the first."""
+    for _, line in text_lines(path):
+        if line.strip() and not line.startswith("#"):
+            return line.strip()
+    return first_line(path).strip()
 
 
 def resolve_format(path: Path, name: str | None) -> str:
@@ -78,9 +86,17 @@ def resolve_format(path: Path, name: str | None) -> str:
 def read_graph(
     path: Path, format_name: str | None = None, columns: Sequence[str] | None = None
 ) -> NamedGraph:
-    """The graph in one file of triples; `columns` name head, relation and tail of a table."""
-    resolved = resolve_format(path, format_name)
-    if resolved in SYNTAXES:
+    """The graph in one file of triples.
+
+    Args:
+        path: The file.
+        format_name: Its format or family; None: told from the file. `LAYOUT` is TSV that has no
+            header, whatever its first line says.
+        columns: The columns of a table that are head, relation and tail.
+    """
+    if format_name == LAYOUT:
+        named = read_bare_triples(path)
+    elif (resolved := resolve_format(path, format_name)) in SYNTAXES:
         named = read_rdf(path, resolved)
     else:
         named = read_table(path, resolved, columns)

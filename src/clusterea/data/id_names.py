@@ -30,4 +30,7 @@ def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
     if len(shared):
         apart = pc.binary_join_element_wise(own, keys.arrow, pa.scalar(" #", own.type))
         own = pc.if_else(pc.is_in(own, value_set=shared), apart, own)
-    return Names(own)
+    try:
+        return Names(own)
+    except ValueError as error:
+        raise DataError(names_path, f"expected names that can be told apart: {error}") from error

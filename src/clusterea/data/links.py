@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from clusterea.data.delimited import DELIMITERS, split_line
+from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
 from clusterea.data.formats import detect_format
 from clusterea.data.rdf import SYNTAXES, read_same_as
 from clusterea.data.sssom import is_sssom, read_sssom
@@ -31,6 +31,13 @@ class NamedLinks:
 
     def __len__(self) -> int:
         return len(self.readings[0].source)
+
+
+def read_bare_links(path: Path) -> NamedLinks:
+    """The links in TSV without a header, as datasets' folders have them."""
+    hint = "Is this a triples file?"
+    table = read_delimited(path, LINK_COLUMNS, delimiter="\t", hint=hint)
+    return NamedLinks(path, (Pair(*table.columns),))
 
 
 def read_links(path: Path) -> NamedLinks:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from clusterea.data.delimited import read_delimited
-from clusterea.data.formats import FAMILIES, FILE_FORMATS, read_graph, resolve_format
+from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.named_graph import NamedGraph
@@ -74,7 +74,7 @@ def load(
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
         layout = find_layout(Path(source), format)
-        graphs = layout.triples.map(lambda path: read_graph(path, "tsv"))
+        graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
     else:
         layout = _files(Pair(Path(source), Path(target)), links, seeds, test_links, format)
         names = _column_names(columns)

@@ -30,16 +30,30 @@ def from_columns(
 ) -> NamedGraph:
     """The graph whose triples are the rows of three string columns.
 
-    Ids follow first appearance, all heads before all tails: the same for the same file.
+    Ids follow first appearance, row by row, a head before its tail: the same for the same file.
     """
     rows = len(head)
     ends, entities = _codes(pa.chunked_array([*head.chunks, *tail.chunks], type=head.type))
     relation_codes, relations = _codes(relation)
+    order = _by_first_appearance(ends[:rows], ends[rows:], len(entities))
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
     triples = np.empty((rows, 3), dtype=np.int64)
-    triples[:, 0] = ends[:rows]
+    triples[:, 0] = number[ends[:rows]]
     triples[:, 1] = relation_codes
-    triples[:, 2] = ends[rows:]
-    return from_ids(triples, entities, relations, {})
+    triples[:, 2] = number[ends[rows:]]
+    return from_ids(triples, Names(entities.arrow.take(pa.array(order))), relations, {})
+
+
+def _by_first_appearance(heads: IntArray, tails: IntArray, num_entities: int) -> IntArray:
+    """The entities in the order in which they first appear."""
+    places = np.arange(2 * len(heads)).reshape(-1, 2)  # of each row's head and tail
+    first = np.full(num_entities, 2 * len(heads))
+    # Backwards, since of several writes to one place the last one stays.
+    first[tails[::-1]] = places[::-1, 1]
+    by_head = np.full(num_entities, 2 * len(heads))
+    by_head[heads[::-1]] = places[::-1, 0]
+    return np.argsort(np.minimum(first, by_head))
 
 
 def from_ids(

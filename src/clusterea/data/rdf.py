@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
-from clusterea.data.streams import open_stream
+from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream
 from clusterea.errors import DataError
 from clusterea.types import Names, Pair
 
@@ -95,12 +95,15 @@ def _statements(path: Path, format_name: str) -> Iterator[Any]:
     syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
     with open_stream(path) as file:
         try:
+            if file.read(len(UTF8_BOM)) != UTF8_BOM:
+                file.seek(0)
             # A base lets relative IRIs through, as files that were saved from the web have them.
             yield from pyoxigraph.parse(file, format=syntax, base_iri="file:///")
         except SyntaxError as error:
-            problem = re.sub(r"\s*\bat line \d+.*$", "", str(error.msg)).rstrip(".: ")
+            told = re.sub(r"(Parser error)?\s*\bat line \d+[^:]*:?", "", str(error.msg))
+            problem = told.strip(".: ")
             raise DataError(
                 path, f"expected {format_name}, but: {problem}.", line=error.lineno
             ) from error
-        except (OSError, EOFError) as error:
+        except UNPACK_ERRORS as error:
             raise DataError(path, f"can't be unpacked: {error}.") from error

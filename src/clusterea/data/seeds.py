@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from clusterea.data.layouts import LAYOUTS, Layout, fold_files
-from clusterea.data.links import find_line, one_to_one, read_links, to_ids
+from clusterea.data.links import find_line, one_to_one, read_bare_links, read_links, to_ids
 from clusterea.data.splits import Split, divide
 from clusterea.errors import DataError, InputError
 from clusterea.types import IntArray, Names, Pair
@@ -26,25 +26,25 @@ def seeds_and_test_links(
     `keys` are the entities as the layout's files call them.
     """
     nothing = np.empty((0, 2), dtype=np.int64)
+    chosen = layout.format not in LAYOUTS  # the caller named the files one by one
     if split.how == "fold":
         train_path, test_path = fold_files(layout, split.fold)
-        return _given(train_path, test_path, keys, dropped, strict=False)
+        return _given(train_path, test_path, keys, dropped, chosen=False)
     if layout.seeds is not None:
-        strict = layout.format not in LAYOUTS  # files that the caller chose one by one
-        seeds, test_links = _given(layout.seeds, layout.test_links, keys, dropped, strict=strict)
+        seeds, test_links = _given(layout.seeds, layout.test_links, keys, dropped, chosen=chosen)
         if split.how == "given":
             return seeds, test_links
         return divide(np.concatenate([seeds, test_links]), split)
     if layout.links is None:
         raise InputError("this data has no links, so there are no seeds.")
-    links = _read(layout.links, keys, dropped)
+    links = _read(layout.links, keys, dropped, chosen=chosen)
     one = one_to_one(links)
     dropped[CONTESTED] += len(links) - len(one)
     return (one, nothing) if split.how == "given" else divide(one, split)
 
 
-def _read(path: Path, keys: Pair[Names], dropped: Counter[str]) -> IntArray:
-    named = read_links(path)
+def _read(path: Path, keys: Pair[Names], dropped: Counter[str], *, chosen: bool) -> IntArray:
+    named = read_links(path) if chosen else read_bare_links(path)
     links, unknown = to_ids(named, keys)
     dropped[UNKNOWN] += unknown
     dropped[NO_EQUIVALENCE] += named.skipped
@@ -57,18 +57,18 @@ def _given(
     keys: Pair[Names],
     dropped: Counter[str],
     *,
-    strict: bool,
+    chosen: bool,
 ) -> tuple[IntArray, IntArray]:
-    """Seeds and test links from files of their own; `strict`: a contradiction is an error."""
-    seeds = _read(seeds_path, keys, dropped)
+    """Seeds and test links from files of their own; in chosen ones a contradiction is an error."""
+    seeds = _read(seeds_path, keys, dropped, chosen=chosen)
     kept = one_to_one(seeds)
-    if strict:
+    if chosen:
         _refuse_contradiction(seeds, kept, seeds_path, keys)
     dropped[CONTESTED] += len(seeds) - len(kept)
     if test_path is None:
         return kept, np.empty((0, 2), dtype=np.int64)
-    test_links = _read(test_path, keys, dropped)
-    _refuse_overlap(kept, test_links, test_path, keys, strict=strict)
+    test_links = _read(test_path, keys, dropped, chosen=chosen)
+    _refuse_overlap(kept, test_links, test_path, keys, strict=chosen)
     joined = one_to_one(np.concatenate([kept, test_links]))
     dropped[CONTESTED] += len(kept) + len(test_links) - len(joined)
     return kept, joined[len(kept) :]

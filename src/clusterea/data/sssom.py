@@ -54,8 +54,6 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
     CURIEs are expanded with the file's own `curie_map`. A graph may itself be written in CURIEs, so
     each side is also offered as it stands.
     """
-    import yaml
-
     numbered = text_lines(path)
     head = [line[1:] for _, line in takewhile(lambda item: item[1].startswith("#"), numbered)]
     columns, skip_lines = _header(path, len(head))
@@ -68,7 +66,11 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
         keep=(*_REQUIRED, *optional),
         may_be_empty=optional,
     )
-    states = pc.is_in(table["predicate_id"], value_set=pa.array(EQUIVALENCES, pa.large_string()))
+    curie_map = _curie_map(path, head)
+    known = pa.array(EQUIVALENCES, pa.large_string())
+    states = pc.is_in(table["predicate_id"], value_set=known)
+    for spelling in _spellings(table["predicate_id"], curie_map):
+        states = pc.or_(states, pc.is_in(spelling, value_set=known))
     nothing = pa.array(NO_TERM, pa.large_string())
     for column in ("subject_id", "object_id"):
         states = pc.and_not(states, pc.is_in(table[column], value_set=nothing))
@@ -79,15 +81,23 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
         raise DataError(
             path, f"expected mappings that state an equivalence, got none of {table.num_rows:,}."
         )
-    try:
-        metadata = yaml.safe_load("\n".join(head)) or {}
-        curie_map = dict(metadata.get("curie_map") or {})
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
-        raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
     subjects = _spellings(stated["subject_id"], curie_map)
     objects = _spellings(stated["object_id"], curie_map)
     readings = tuple(Pair(subject, value) for subject, value in product(subjects, objects))
     return readings, table.num_rows - stated.num_rows
+
+
+def _curie_map(path: Path, head: list[str]) -> dict[str, str]:
+    """Prefix → address, from the YAML head; without types, since a prefix may be called NO."""
+    import yaml
+
+    try:
+        metadata = yaml.load("\n".join(head), Loader=yaml.BaseLoader) or {}  # noqa: S506
+        return {
+            str(key): str(value) for key, value in dict(metadata.get("curie_map") or {}).items()
+        }
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
 
 
 def _header(path: Path, head_lines: int) -> tuple[list[str], int]:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from clusterea.errors import DataError
 
-COMPRESSIONS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+COMPRESSIONS = {
+    ".gz": re.compile(rb"\x1f\x8b"),
+    ".bz2": re.compile(rb"BZh[1-9]1AY&SY"),
+    ".xz": re.compile(rb"\xfd7zXZ\x00"),
+}  # how such files begin
+UNPACK_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -24,8 +31,8 @@ _OTHER_BOMS = (b"\xff\xfe", b"\xfe\xff")
 def compression_of(path: Path) -> str | None:
     """The suffix of the file's compression by its first bytes, whatever its name says."""
     with open_plain(path) as file:
-        start = file.read(8)
-    return next((suffix for suffix, magic in COMPRESSIONS.items() if start.startswith(magic)), None)
+        start = file.read(10)
+    return next((suffix for suffix, begins in COMPRESSIONS.items() if begins.match(start)), None)
 
 
 def open_plain(path: Path) -> IO[bytes]:
@@ -79,7 +86,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError(
             path, f"expected UTF-8, got byte 0x{bad:02x} in column {error.start + 1}.", line=number
         ) from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except UNPACK_ERRORS as error:
         raise DataError(path, f"can't be unpacked: {error}.") from error
 
 

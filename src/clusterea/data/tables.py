@@ -35,6 +35,12 @@ def read_table(path: Path, format_name: str, columns: Sequence[str] | None = Non
     return from_columns(*table.columns)
 
 
+def read_bare_triples(path: Path) -> NamedGraph:
+    """The graph in TSV without a header, as datasets' folders have it."""
+    table = read_delimited(path, TRIPLE_COLUMNS, delimiter="\t", hint="Is this a links file?")
+    return from_columns(*table.columns)
+
+
 def read_columns(
     path: Path,
     format_name: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Generic, TypeVar
 
@@ -28,7 +28,7 @@ class _Made(Generic[T]):
 
 def prefetch(
     items: Iterator[T], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """The same items in the same order, up to two of them made before they are asked for.
 
     On a GPU they are made on a stream of their own, beside what the caller computes. An error while
@@ -42,6 +42,9 @@ def prefetch(
     made: queue.Queue[_Made[T]] = queue.Queue(maxsize=2)
     stopped = threading.Event()
     aside = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    if aside is not None:  # what the items are made from may still be on its way
+        aside.wait_stream(torch.cuda.current_stream(device))
 
     def put(something: _Made[T]) -> bool:
         while not stopped.is_set():

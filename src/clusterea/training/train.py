@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,7 +65,8 @@ def train(
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
-    With the same config they are the same bytes on one CPU, also where a killed run was resumed; on
+    (GCN-Align may give an entity zeros, which stay.) With the same config and number of threads
+    they are the same bytes on a CPU, also where a killed run was resumed; on
     a GPU sums are added in varying order, so they agree within 0.01.
 
     Args:
@@ -93,6 +95,7 @@ class Trainer:
     def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
         if config.model not in ENCODERS:
             raise unknown_name("model", config.model, ENCODERS)
+        device = torch.empty(0, device=device).device  # "cuda" is not equal to "cuda:0"
         self._task, self._config, self._device = task, config, device
         host = torch.device("cpu")
         graph = union(task.graphs)
@@ -127,17 +130,18 @@ class Trainer:
         losses = torch.zeros((), device=self._device)
         looks = max(1, total // 20)  # reading the loss makes a GPU wait, so not at every step
         self._encoder.train()
-        for number, (step, expanded) in enumerate(self._expanded(epoch), start=1):
-            loss, touched = self._take(step, expanded, epoch, number)
-            losses += loss.detach()
-            mean = None
-            if number % looks == 0 or number == total:
-                mean = float(losses) / number
-                if self._first_loss is None:
-                    self._first_loss = mean
-                self._check(mean, epoch, number)
-            if progress is not None:
-                progress(Progress(epoch + 1, config.epochs, number, total, mean, touched))
+        with closing(self._expanded(epoch)) as batches:
+            for number, (step, expanded) in enumerate(batches, start=1):
+                loss, touched = self._take(step, expanded, epoch, number)
+                losses += loss.detach()
+                mean = None
+                if number % looks == 0 or number == total:
+                    mean = float(losses) / number
+                    if self._first_loss is None:
+                        self._first_loss = mean
+                    self._check(mean, epoch, number)
+                if progress is not None:
+                    progress(Progress(epoch + 1, config.epochs, number, total, mean, touched))
 
     def embeddings(self) -> Pair[Tensor]:
         """The embeddings of both sides. Frees what only training needs, so it comes last."""
@@ -204,10 +208,10 @@ class Trainer:
             self._first_loss = float(saved["first_loss"])
         return int(saved["epochs"])
 
-    def _expanded(self, epoch: int) -> Iterator[tuple[Step, _Expanded]]:
+    def _expanded(self, epoch: int) -> Generator[tuple[Step, _Expanded], None, None]:
         """The epoch's steps with their neighbourhoods, made ahead where the graph is elsewhere."""
 
-        def expanded() -> Iterator[tuple[Step, _Expanded]]:
+        def expanded() -> Generator[tuple[Step, _Expanded], None, None]:
             for number, step in enumerate(self._schedule.steps(epoch)):
                 if self._full is not None:
                     yield step, self._full.expanded

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+
+import numpy as np
 
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
 from clusterea.types.links import check_one_to_one
@@ -33,6 +35,9 @@ class Benchmark:
         check_range(self.test_links[:, 0], "test links' source", graphs.source.num_entities)
         check_range(self.test_links[:, 1], "test links' target", graphs.target.num_entities)
         check_one_to_one(self.test_links, "test_links")
+        for side in (0, 1):
+            if np.isin(self.test_links[:, side], self.task.seeds[:, side]).any():
+                raise ValueError("test_links must be of entities that no seed decides.")
         for graph, (entities, relations) in zip(
             graphs, self.names.zip(self.relation_names), strict=True
         ):
@@ -45,6 +50,11 @@ class Benchmark:
             set_field(self, "dangling", self.dangling.map(lambda ids: frozen_ids(ids, "dangling")))
             for ids, graph in zip(self.dangling, graphs, strict=True):
                 check_range(ids, "dangling", graph.num_entities)
+
+    def __reduce__(self) -> tuple[type[Benchmark], tuple[object, ...]]:
+        """A read-only mapping can't be pickled; what it was made from can."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Benchmark, tuple({**values, "dropped": dict(self.dropped)}.values())
 
     def swap(self) -> Benchmark:
         """The same benchmark seen from the other side."""

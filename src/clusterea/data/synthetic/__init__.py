@@ -2,6 +2,6 @@
 
 from clusterea.data.synthetic.generate import generate
 from clusterea.data.synthetic.shapes import SHAPES, PairShape
-from clusterea.data.synthetic.write import write_openea
+from clusterea.data.synthetic.write import check_free, write_openea
 
-__all__ = ["SHAPES", "PairShape", "generate", "write_openea"]
+__all__ = ["SHAPES", "PairShape", "check_free", "generate", "write_openea"]

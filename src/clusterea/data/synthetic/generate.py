@@ -59,6 +59,9 @@ def _draw_side(world: World, shape: PairShape, name: str, rng: np.random.Generat
     triples[:, 0] = id_of[facts.heads[order]]
     triples[:, 1] = relation_ids[world.vocabulary.words.source[facts.relations[order]]]
     triples[:, 2] = id_of[facts.tails[order]]
+    # In a plain shuffle hubs would appear first, on both sides alike. In this order an entity first
+    # appears at a place that its id, which is random, decides.
+    triples = triples[np.argsort(np.maximum(triples[:, 0], triples[:, 2]), kind="stable")]
     return _Side(
         KnowledgeGraph(triples, entities, relations),
         _names(f"http://{name}.example/resource/E", rng.permutation(entities)),

@@ -27,20 +27,30 @@ def write_openea(benchmark: Benchmark, folder: Path, *, seed: int = 0) -> None:
     Raises:
         InputError: `folder` exists and is not empty, or a name holds a tab or a line break.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"folder must be new or empty. Got {folder} instead; remove it first.")
+    folder = check_free(folder)
     for names in (*benchmark.names, *benchmark.relation_names):
         if pc.any(pc.match_substring_regex(names.arrow, r"[\t\r\n]")).as_py():
             raise InputError("names must be free of tabs and line breaks. Got some with instead.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
-        partial.mkdir()
+        partial.mkdir(parents=True)
         _write_files(benchmark, partial, seed)
         partial.rename(folder)
+    except OSError as error:
+        raise InputError(f"can't write {folder}: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_free(folder: Path) -> Path:
+    """The folder's full path; raises unless it is new or empty."""
+    folder = Path(folder).resolve()
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"folder must be new or empty. Got {folder} instead; remove it first.")
+    except OSError as error:
+        raise InputError(f"can't write {folder}: {error.strerror or error}.") from error
+    return folder
 
 
 def _write_files(benchmark: Benchmark, folder: Path, seed: int) -> None:
