@@ -132,7 +132,7 @@ def _triple_weights(
     """Of each triple: its weight towards the tail, ifun(r), and towards the head, fun(r).
 
     So a hub is heard in full by those around it, and hears each of them little. The other way
-    round, as appendix B could be read too, costs GCN-Align 6 to 8 points.
+    round, as appendix B could be read too, costs GCN-Align 4 to 8 points.
     """
 
     def floored(values: NDArray[np.float64], graph: KnowledgeGraph) -> NDArray[np.float64]:
