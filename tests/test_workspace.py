@@ -71,11 +71,15 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     dead = tmp_path / "checkpoints" / f".a-{number}-0123abcd.part"
     alive = tmp_path / f".b-{os.getpid()}-0123abcd.part"
+    foreign = [tmp_path / name for name in (".mine.part", ".a-b.part", ".a-12-not.part")]
     dead.write_text("half")
     alive.mkdir()
+    for path in foreign:
+        path.touch()
     Workspace(tmp_path)
     assert not dead.exists()
     assert alive.exists()
+    assert all(path.exists() for path in foreign)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 VERSION = 1  # of the artifacts' form; part of every recipe
+_PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # as `_part_of` names them
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -47,7 +49,8 @@ class Workspace:
     def _clear_leftovers(self) -> None:
         """Removes what processes that were killed had begun."""
         for part in [*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")]:
-            if not _is_running(int(part.name.split("-")[-2])):
+            ours = _PART.search(part.name)
+            if ours and not _is_running(int(ours["process"])):
                 shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
     def find(self, key: str) -> Path | None:
