@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import TrainingConfig
@@ -44,9 +43,8 @@ def train_stage(
 
     recipe = config.recipe()
     key = recipe_key("train", recipe, {"data": data_key})
-    found = workspace.find(key)
-    if found is not None:
-        tensors = read_tensors(found / "tensors.safetensors")
+    if workspace.find(key) is not None:
+        tensors = read_tensors(workspace.tensors_file(key))
         return key, Pair(tensors["source"], tensors["target"])
     checkpoints = FileCheckpoints(workspace.folder / "checkpoints" / f"{key}.safetensors")
     embeddings = train(task, config, device=device, checkpoints=checkpoints, progress=progress)
@@ -56,8 +54,3 @@ def train_stage(
     )
     checkpoints.remove()
     return key, embeddings
-
-
-def embeddings_file(workspace: Workspace, key: str) -> Path:
-    """Where the embeddings called `key` are."""
-    return workspace.folder / key / "tensors.safetensors"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 VERSION = 1  # of the artifacts' form; part of every recipe
+TENSORS = "tensors.safetensors"
 _PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # as `_part_of` names them
 
 
@@ -102,8 +103,12 @@ class Workspace:
     ) -> Path:
         """Tensors as the artifact `key`; the file that holds them."""
         with self.new(key, recipe) as place:
-            write_tensors(place / "tensors.safetensors", tensors)
-        return self.folder / key / "tensors.safetensors"
+            write_tensors(place / TENSORS, tensors)
+        return self.tensors_file(key)
+
+    def tensors_file(self, key: str) -> Path:
+        """The file with the tensors of the artifact `key`."""
+        return self.folder / key / TENSORS
 
 
 class FileCheckpoints:
@@ -118,7 +123,6 @@ class FileCheckpoints:
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Keeps a state in the place of the one before."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         write_tensors(self._path, state)
 
     def remove(self) -> None:
@@ -211,9 +215,7 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
     }
     if benchmark.dangling is not None:
         arrays["source_dangling"], arrays["target_dangling"] = benchmark.dangling
-    write_tensors(
-        place / "tensors.safetensors", {k: from_numpy(v.copy()) for k, v in arrays.items()}
-    )
+    write_tensors(place / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()})
     for kind, pair in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
         for side, names in (("source", pair.source), ("target", pair.target)):
             pq.write_table(pa.table({"name": names.arrow}), place / f"{side}_{kind}.parquet")
@@ -222,7 +224,7 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
 
 
 def _read_benchmark(place: Path) -> Benchmark:
-    arrays = {k: v.numpy() for k, v in read_tensors(place / "tensors.safetensors").items()}
+    arrays = {k: v.numpy() for k, v in read_tensors(place / TENSORS).items()}
 
     def names(kind: str) -> Pair[Names]:
         return Pair("source", "target").map(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clusterea import __version__
-from clusterea.cli.console import ERRORS, show_error
+from clusterea.cli.console import show_error
 from clusterea.cli.datasets import datasets
 from clusterea.cli.generate import generate
 from clusterea.cli.info import info
@@ -59,12 +59,6 @@ def main() -> None:
     except InputError as error:
         show_error(str(error))
         sys.exit(2)
-    except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stderr.close()
-        sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written to
         show_error(f"{error.filename or 'the system'}: {error.strerror or error}.")
         sys.exit(2)
-    except KeyboardInterrupt:
-        ERRORS.print("stopped.")
-        sys.exit(130)

@@ -22,8 +22,7 @@ from rich.text import Text
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.config import TrainingConfig, training_config, with_settings
-from clusterea.errors import unknown_name
-from clusterea.pipeline import choose_device, embeddings_file, train_stage
+from clusterea.pipeline import choose_device, train_stage
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -55,10 +54,9 @@ def train(
     A run that was stopped goes on after its last full epoch when the same command is given again;
     one that is finished is found again at once.
     """
-    from clusterea.models import ENCODERS
+    from clusterea.models import find_encoder
 
-    if model not in ENCODERS:
-        raise unknown_name("model", model, ENCODERS)
+    find_encoder(model)  # so that an unknown one is refused before anything is written
     config = training_config(model, full_graph=full_graph, seed=seed)
     config = with_settings(config, settings or [])
     place = choose_device(device)
@@ -77,7 +75,7 @@ def train(
             raise typer.Exit(130) from None
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
-    OUTPUT.print(f"  {escape(str(embeddings_file(workspace, key)))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
     ERRORS.print(show.touched or "They were there already.")
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.rdf import SYNTAXES, read_rdf
-from clusterea.data.streams import first_line, open_plain, suffix_of, text_lines
+from clusterea.data.streams import (
+    first_line,
+    first_statement,
+    is_parquet,
+    open_plain,
+    suffix_of,
+)
 from clusterea.data.tables import TABLES, read_bare_triples, read_table
 from clusterea.errors import DataError, unknown_name
 
@@ -37,10 +43,9 @@ def detect_format(path: Path) -> str:
     if known:
         with open_plain(path):
             return known
-    with open_plain(path) as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
-    line = _telling_line(path)
+    if is_parquet(path):
+        return "parquet"
+    line = (first_statement(path) or first_line(path)[1]).strip()
     if line.startswith(("<?xml", "<rdf:RDF", "<!")):
         return "rdfxml"
     if line.lower().startswith(_TURTLE_STARTS):
@@ -56,14 +61,6 @@ def detect_format(path: Path) -> str:
         f"can't tell its format; give one with --format: {', '.join(FILE_FORMATS)}.",
         line=1,
     )
-
-
-def _telling_line(path: Path) -> str:
-    """The first line that is neither blank nor a comment, or else the first."""
-    for _, line in text_lines(path):
-        if line.strip() and not line.startswith("#"):
-            return line.strip()
-    return first_line(path).strip()
 
 
 def resolve_format(path: Path, name: str | None) -> str:

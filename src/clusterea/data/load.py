@@ -126,18 +126,17 @@ def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchma
     # Links speak of entities as the triples do; where those are ids, names come after.
     keys = graphs.map(lambda named: named.entities)
     seeds, test_links = seeds_and_test_links(layout, keys, split, dropped)
-    entities, relations = keys, graphs.map(lambda named: named.relations)
-    if layout.entity_names is not None:
-        files = layout.entity_names.zip(layout.triples)
-        entities = files.zip(entities).map(lambda each: rename_ids(*each[0], each[1]))
-    if layout.relation_names is not None:
-        files = layout.relation_names.zip(layout.triples)
-        relations = files.zip(relations).map(lambda each: rename_ids(*each[0], each[1]))
+
+    def named_by(files: Pair[Path] | None, ids: Pair[Names]) -> Pair[Names]:
+        if files is None:
+            return ids
+        return files.zip(layout.triples).zip(ids).map(lambda each: rename_ids(*each[0], each[1]))
+
     return Benchmark(
         AlignmentTask(graphs.map(lambda named: named.graph), seeds),
         test_links,
-        entities,
-        relations,
+        named_by(layout.entity_names, keys),
+        named_by(layout.relation_names, graphs.map(lambda named: named.relations)),
         _dangling(layout, keys),
         {why: count for why, count in dropped.items() if count},
         layout.format,

@@ -25,11 +25,10 @@ def seeds_and_test_links(
 
     `keys` are the entities as the layout's files call them.
     """
-    nothing = np.empty((0, 2), dtype=np.int64)
     chosen = layout.format not in LAYOUTS  # the caller named the files one by one
     if split.how == "fold":
         train_path, test_path = fold_files(layout, split.fold)
-        return _given(train_path, test_path, keys, dropped, chosen=False)
+        return _given(train_path, test_path, keys, dropped, chosen=chosen)
     if layout.seeds is not None:
         seeds, test_links = _given(layout.seeds, layout.test_links, keys, dropped, chosen=chosen)
         if split.how == "given":
@@ -40,7 +39,7 @@ def seeds_and_test_links(
     links = _read(layout.links, keys, dropped, chosen=chosen)
     one = one_to_one(links)
     dropped[CONTESTED] += len(links) - len(one)
-    return (one, nothing) if split.how == "given" else divide(one, split)
+    return (one, one[:0]) if split.how == "given" else divide(one, split)
 
 
 def _read(path: Path, keys: Pair[Names], dropped: Counter[str], *, chosen: bool) -> IntArray:
@@ -66,7 +65,7 @@ def _given(
         _refuse_contradiction(seeds, kept, seeds_path, keys)
     dropped[CONTESTED] += len(seeds) - len(kept)
     if test_path is None:
-        return kept, np.empty((0, 2), dtype=np.int64)
+        return kept, kept[:0]
     test_links = _read(test_path, keys, dropped, chosen=chosen)
     _refuse_overlap(kept, test_links, test_path, keys, strict=chosen)
     joined = one_to_one(np.concatenate([kept, test_links]))

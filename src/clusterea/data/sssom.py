@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from itertools import product, takewhile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.data.delimited import read_delimited, split_line
-from clusterea.data.streams import compression_of, suffix_of, text_lines
+from clusterea.data.streams import first_statement, is_parquet, suffix_of, text_lines
 from clusterea.errors import DataError
 from clusterea.types import Pair
 
@@ -33,19 +34,10 @@ def is_sssom(path: Path) -> bool:
     """Whether the file is SSSOM, by its name, its comment head or its columns."""
     if path.name.lower().endswith((".sssom.tsv", ".sssom.tsv.gz")):
         return True
-    if suffix_of(path) not in (".tsv", ".tab", ".txt", "") or _is_binary(path):
+    if suffix_of(path) not in (".tsv", ".tab", ".txt", "") or is_parquet(path):
         return False
-    for _, line in text_lines(path):
-        if line.strip() and not line.startswith("#"):
-            return set(_REQUIRED) <= set(line.split("\t"))
-    return False
-
-
-def _is_binary(path: Path) -> bool:
-    if compression_of(path):
-        return False
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+    header = first_statement(path)
+    return header is not None and set(_REQUIRED) <= set(header.split("\t"))
 
 
 def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
@@ -68,9 +60,8 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
     )
     curie_map = _curie_map(path, head)
     known = pa.array(EQUIVALENCES, pa.large_string())
-    states = pc.is_in(table["predicate_id"], value_set=known)
-    for spelling in _spellings(table["predicate_id"], curie_map):
-        states = pc.or_(states, pc.is_in(spelling, value_set=known))
+    spellings = _spellings(table["predicate_id"], curie_map)
+    states = reduce(pc.or_, [pc.is_in(each, value_set=known) for each in spellings])
     nothing = pa.array(NO_TERM, pa.large_string())
     for column in ("subject_id", "object_id"):
         states = pc.and_not(states, pc.is_in(table[column], value_set=nothing))

@@ -90,9 +90,21 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError(path, f"can't be unpacked: {error}.") from error
 
 
-def first_line(path: Path) -> str:
-    """The first line that is not blank; raises where there is none."""
-    for _, line in text_lines(path):
+def first_line(path: Path) -> tuple[int, str]:
+    """Number and text of the first line that is not blank; raises where there is none."""
+    for number, line in text_lines(path):
         if line.strip():
-            return line
+            return number, line
     raise DataError(path, "expected at least one line, got an empty file.")
+
+
+def first_statement(path: Path) -> str | None:
+    """The first line that is neither blank nor a comment, if there is one."""
+    lines = (line for _, line in text_lines(path))
+    return next((line for line in lines if line.strip() and not line.startswith("#")), None)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file is Parquet, by its first bytes."""
+    with open_plain(path) as file:
+        return file.read(4) == b"PAR1"

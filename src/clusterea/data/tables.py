@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
 from clusterea.data.named_graph import NamedGraph, from_columns
-from clusterea.data.streams import open_plain, text_lines
+from clusterea.data.streams import first_line, open_plain
 from clusterea.errors import DataError
 
 TABLES = ("tsv", "csv", "parquet")
@@ -57,7 +57,8 @@ def read_columns(
     if format_name == "parquet":
         return _read_parquet(path, headers)
     delimiter = DELIMITERS[format_name]
-    number, cells = _header(path, delimiter)
+    number, line = first_line(path)
+    cells = split_line(line, delimiter)
     found = next((header for header in headers if set(header) <= set(cells)), None)
     if found is not None:
         if len(set(cells)) < len(cells):
@@ -74,14 +75,6 @@ def read_columns(
             path, f"expected the columns {wanted}; got {', '.join(cells)}.", line=number
         )
     return read_delimited(path, bare, delimiter=delimiter, hint=hint)
-
-
-def _header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """Number and cells of the first line that is not blank."""
-    for number, line in text_lines(path):
-        if line.strip():
-            return number, split_line(line, delimiter)
-    raise DataError(path, "expected at least one line, got an empty file.")
 
 
 def _read_parquet(path: Path, headers: Sequence[tuple[str, ...]]) -> pa.Table:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clusterea.graph.union import UnionGraph
-from clusterea.numerics.segments import lengths, owners
+from clusterea.numerics.segments import lengths, offsets_of, owners
 from clusterea.numerics.sparse_matmul import SparseMatrix
 
 
@@ -65,15 +65,14 @@ def incidence(graph: UnionGraph, nodes: Tensor) -> SparseMatrix:
     """(nodes, relations): the mean over the distinct relations on each node's edges."""
     starts = graph.incident_offsets.index_select(0, nodes)
     counts = graph.incident_offsets.index_select(0, nodes + 1) - starts
-    offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    offsets = offsets_of(counts)
     total = int(offsets[-1])
     owner = owners(offsets, total)
     places = torch.arange(total, device=nodes.device) + (starts - offsets[:-1]).index_select(
         0, owner
     )
-    values = (1 / counts.clamp(min=1).float()).index_select(0, owner)
     relations = graph.incident_relations.index_select(0, places)
-    return SparseMatrix(offsets, relations, values, graph.num_relations)
+    return SparseMatrix.means(offsets, relations, graph.num_relations)
 
 
 class Expander:
@@ -104,7 +103,7 @@ class Expander:
         """One hop from `nodes`, which keep their order."""
         degrees = self._degrees.index_select(0, nodes)
         taken = degrees if fanout is None else degrees.clamp(max=fanout)
-        offsets = torch.cat([taken.new_zeros(1), taken.cumsum(0)])
+        offsets = offsets_of(taken)
         total = int(offsets[-1])
         owner = owners(offsets, total)
         # The edge's place among its node's neighbours: 0, 1, …, or drawn where there are more.

@@ -28,7 +28,12 @@ def _distinct_share(ends: IntArray, graph: KnowledgeGraph) -> NDArray[np.float64
 def distinct(values: IntArray) -> IntArray:
     """The distinct values, rising. `np.unique` hashes them, at ten times the cost of sorting."""
     ordered = np.sort(values)
-    first = np.ones(len(ordered), dtype=bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    result: IntArray = ordered[first]
+    result: IntArray = ordered[changes(ordered)]
     return result
+
+
+def changes(values: IntArray) -> NDArray[np.bool_]:
+    """True where a value differs from the one before it, and at the start."""
+    first = np.ones(len(values), dtype=bool)
+    first[1:] = values[1:] != values[:-1]
+    return first

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clusterea.graph.functionality import distinct, functionality, inverse_functionality
+from clusterea.graph.functionality import changes, distinct, functionality, inverse_functionality
 from clusterea.types import IntArray, KnowledgeGraph, Pair
 
 FUNCTIONALITY_FLOOR = 0.3  # as in the original GCN-Align: no relation says next to nothing
@@ -93,7 +93,7 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
     else:
         order = np.lexsort((labels, senders, receivers))
     receivers, senders, labels = receivers[order], senders[order], labels[order]
-    starts = np.flatnonzero(_changes(receivers) | _changes(senders))
+    starts = np.flatnonzero(changes(receivers) | changes(senders))
     ends = np.append(starts[1:], len(labels))
     set_of_edge, set_offsets, set_relations = _relation_sets(labels, starts, ends, 2 * relations)
 
@@ -115,11 +115,6 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
         num_entities=graphs.map(lambda graph: graph.num_entities),
         num_relations=2 * relations,
     )
-
-
-def _changes(values: IntArray) -> NDArray[np.bool_]:
-    """True where a value differs from the one before it, and at the start."""
-    return np.concatenate([np.ones(min(len(values), 1), dtype=bool), values[1:] != values[:-1]])
 
 
 def _offsets(counts: IntArray) -> Tensor:

@@ -7,15 +7,24 @@ from collections.abc import Callable
 import torch
 
 from clusterea.config import TrainingConfig
+from clusterea.errors import unknown_name
 from clusterea.models.dual_amn import DualAMN
 from clusterea.models.encoder import Encoder, Shape
 from clusterea.models.gcn_align import GCNAlign
 from clusterea.models.rrea import RREA
 
-__all__ = ["ENCODERS", "Encoder", "Shape"]
+__all__ = ["ENCODERS", "Encoder", "Shape", "find_encoder"]
 
-ENCODERS: dict[str, Callable[[Shape, TrainingConfig, torch.Generator], Encoder]] = {
+MakeEncoder = Callable[[Shape, TrainingConfig, torch.Generator], Encoder]
+ENCODERS: dict[str, MakeEncoder] = {
     "gcn-align": GCNAlign,
     "rrea": RREA,
     "dual-amn": DualAMN,
 }
+
+
+def find_encoder(name: str) -> MakeEncoder:
+    """The encoder called `name`; an unknown name is answered with the known ones."""
+    if name not in ENCODERS:
+        raise unknown_name("model", name, ENCODERS)
+    return ENCODERS[name]

@@ -26,15 +26,9 @@ class Shape:
 
     @staticmethod
     def of(graph: UnionGraph, device: torch.device) -> Shape:
-        counts = graph.set_offsets.diff()
-        values = (1 / counts.float()).repeat_interleave(counts)
-        sets = SparseMatrix(
-            graph.set_offsets.to(device),
-            graph.set_relations.to(device),
-            values.to(device),
-            graph.num_relations,
-        )
-        return Shape(tuple(graph.num_entities), graph.num_relations, sets)  # type: ignore[arg-type]
+        sets = SparseMatrix.means(graph.set_offsets, graph.set_relations, graph.num_relations)
+        sizes = graph.num_entities.source, graph.num_entities.target
+        return Shape(sizes, graph.num_relations, sets.to(device))
 
 
 class Encoder(nn.Module):

@@ -11,6 +11,11 @@ def lengths(offsets: Tensor) -> Tensor:
     return offsets[1:] - offsets[:-1]
 
 
+def offsets_of(counts: Tensor) -> Tensor:
+    """(segments + 1,): where each segment begins and the last one ends."""
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
 def owners(offsets: Tensor, rows: int) -> Tensor:
     """(rows,): the segment of each row. `rows` is the last offset, which a GPU would wait for."""
     return torch.repeat_interleave(lengths(offsets), output_size=rows)

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clusterea.numerics.segments import lengths, offsets_of, owners
+
 with warnings.catch_warnings():
     # torch says once in a process that its CSR tensors are in beta; nobody can act on it.
     warnings.simplefilter("ignore", UserWarning)
@@ -26,6 +28,13 @@ class SparseMatrix:
         self.columns = columns  # (cells,) int64
         self.values = values  # (cells,)
         self.num_columns = num_columns
+
+    @classmethod
+    def means(cls, offsets: Tensor, columns: Tensor, num_columns: int) -> SparseMatrix:
+        """The matrix that takes the mean over each row's columns."""
+        shares = 1 / lengths(offsets).clamp(min=1).float()
+        values = shares.index_select(0, owners(offsets, columns.numel()))
+        return cls(offsets, columns, values, num_columns)
 
     @property
     def num_rows(self) -> int:
@@ -43,11 +52,9 @@ class SparseMatrix:
         """The transpose, computed once; within a row it keeps the order of this matrix's rows."""
         order = self.columns.argsort(stable=True)
         counts = torch.bincount(self.columns, minlength=self.num_columns)
-        rows = torch.repeat_interleave(
-            self.offsets[1:] - self.offsets[:-1], output_size=self.columns.numel()
-        )
+        rows = owners(self.offsets, self.columns.numel())
         return SparseMatrix(
-            torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+            offsets_of(counts),
             rows.index_select(0, order),
             self.values.index_select(0, order),
             self.num_rows,

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from clusterea.config import TrainingConfig
-from clusterea.errors import InputError, unknown_name
+from clusterea.errors import InputError
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
 from clusterea.graph.union import UnionGraph, union
-from clusterea.models import ENCODERS, Encoder, Shape
+from clusterea.models import Encoder, Shape, find_encoder
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable
@@ -66,8 +66,8 @@ def train(
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
     (GCN-Align may give an entity zeros, which stay.) With the same config and number of threads
-    they are the same bytes on a CPU, also where a killed run was resumed; on
-    a GPU sums are added in varying order, so they agree within 0.01.
+    they are the same bytes on a CPU, also where a killed run was resumed; on a GPU sums are added
+    in varying order, so they agree within 0.01.
 
     Args:
         task: Two graphs and the seeds.
@@ -93,8 +93,7 @@ class Trainer:
     """An encoder, its entity table and their optimizers, between the first step and the last."""
 
     def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
-        if config.model not in ENCODERS:
-            raise unknown_name("model", config.model, ENCODERS)
+        make_encoder = find_encoder(config.model)
         device = torch.empty(0, device=device).device  # "cuda" is not equal to "cuda:0"
         self._task, self._config, self._device = task, config, device
         host = torch.device("cpu")
@@ -103,17 +102,17 @@ class Trainer:
         self._graph = graph.to(device) if on_device else graph
         draw = generator(config.seed, "initial")
         shape = Shape.of(graph, device)
-        self._encoder: Encoder = ENCODERS[config.model](shape, config, draw)
+        self._encoder: Encoder = make_encoder(shape, config, draw)
         rows = self._encoder.initial_rows(draw)
         self._encoder.to(device)
         # Adam keeps two moments of each row beside it.
         on_device = _fits(3 * rows.nbytes, config.table_memory, device)
-        self._full: _FullGraph | None = None
+        self._full: _Expanded | None = None  # of all nodes: made once, good for every step
         parameters = list(self._encoder.parameters())
         if config.fanout is None:
             rows = rows.to(device).requires_grad_()
             parameters.append(rows)  # type: ignore[arg-type]
-            self._full = _FullGraph.of(self._graph, self._encoder, device)
+            self._full = _Expanded.of_all_nodes(self._graph, self._encoder).to(device)
             self._rows: Tensor = rows
             self._table: EntityTable | None = None
         else:
@@ -209,12 +208,12 @@ class Trainer:
         return int(saved["epochs"])
 
     def _expanded(self, epoch: int) -> Generator[tuple[Step, _Expanded], None, None]:
-        """The epoch's steps with their neighbourhoods, made ahead where the graph is elsewhere."""
+        """The epoch's steps with their neighbourhoods, made ahead for a GPU."""
 
         def expanded() -> Generator[tuple[Step, _Expanded], None, None]:
             for number, step in enumerate(self._schedule.steps(epoch)):
                 if self._full is not None:
-                    yield step, self._full.expanded
+                    yield step, self._full
                 else:
                     draw = generator(
                         self._config.seed, "expand", epoch, number, device=self._graph.device
@@ -281,6 +280,13 @@ class _Expanded:
             blocks[-1].nodes,
         )
 
+    @staticmethod
+    def of_all_nodes(graph: UnionGraph, encoder: Encoder) -> _Expanded:
+        """The full neighbourhood of every node."""
+        block = whole_block(graph, 0, graph.num_nodes)
+        blocks = [block] * (encoder.num_layers + encoder.reads_neighbors)
+        return _Expanded.of(blocks, graph, encoder)
+
     def to(self, device: torch.device) -> _Expanded:
         return _Expanded(
             [block.to(device) for block in self.layers],
@@ -302,19 +308,6 @@ class _Expanded:
             after = encoder.layer(index, states[-1], block)
             states = [*(state.index_select(0, block.receivers) for state in states), after]
         return encoder.readout(states)
-
-
-@dataclass(frozen=True, slots=True)
-class _FullGraph:
-    """The neighbourhood of all nodes: made once, good for every step."""
-
-    expanded: _Expanded
-
-    @staticmethod
-    def of(graph: UnionGraph, encoder: Encoder, device: torch.device) -> _FullGraph:
-        block = whole_block(graph, 0, graph.num_nodes)
-        blocks = [block] * (encoder.num_layers + encoder.reads_neighbors)
-        return _FullGraph(_Expanded.of(blocks, graph, encoder).to(device))
 
 
 def _loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
