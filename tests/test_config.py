@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 
-from clusterea.config import TrainingConfig, training_config, with_settings
+from clusterea.config import (
+    SamplingConfig,
+    TrainingConfig,
+    training_config,
+    with_settings,
+    with_stage_settings,
+)
 from clusterea.errors import InputError
 from clusterea.models import ENCODERS
+from clusterea.samplers import SAMPLERS
+from clusterea.samplers.classifiers import CLASSIFIERS
 
 DEFAULT = TrainingConfig()
+SAMPLING = SamplingConfig()
 
 
 class TestRecipes:
@@ -156,3 +165,110 @@ class TestRecipeFields:
     def test_everything_else_is(self) -> None:
         assert replace(DEFAULT, seed=1).recipe() != DEFAULT.recipe()
         assert replace(DEFAULT, learning_rate=0.1).recipe() != DEFAULT.recipe()
+
+
+class TestSampling:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"num_batches": 0}, r"num_batches must be an int in \[1, inf\). Got 0"),
+            ({"max_batch": 0}, r"max_batch must be an int in \[1, inf\). Got 0"),
+            ({"kmeans_rounds": 0}, r"kmeans_rounds must be an int in \[1, inf\). Got 0"),
+            ({"kmeans_starts": 0}, r"kmeans_starts must be an int in \[1, inf\). Got 0"),
+            ({"gcn_units": 0}, r"gcn_units must be an int in \[1, inf\). Got 0"),
+            ({"gcn_epochs": -3}, r"gcn_epochs must be an int in \[1, inf\). Got -3"),
+            ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
+            ({"kmeans_tolerance": 0.0}, r"kmeans_tolerance must be a number in \(0, inf\). Got 0"),
+            ({"gcn_rate": float("nan")}, r"gcn_rate must be a number in \(0, inf\). Got nan"),
+            ({"largest_share": 1.0}, r"largest_share must be a number in \(1, inf\). Got 1.0"),
+            ({"largest_share": float("inf")}, r"largest_share must be a number in \(1, inf\)"),
+            ({"largest_share": float("nan")}, r"largest_share must be a number in \(1, inf\)"),
+            ({"classifier": "xgbost"}, "unknown classifier 'xgbost'.*Did you mean 'xgboost'"),
+        ],
+    )
+    def test_what_is_refused(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            SamplingConfig(**changes)
+
+    def test_no_bound_is_fine(self) -> None:
+        assert SamplingConfig(max_batch=None).max_batch is None
+
+    def test_classifiers_are_those_that_exist(self) -> None:
+        for name in CLASSIFIERS:
+            changes: dict[str, Any] = {"classifier": name}
+            assert SamplingConfig(**changes).classifier == name
+
+    @pytest.mark.parametrize("sampler", SAMPLERS)
+    def test_a_recipe_leaves_out_what_belongs_to_another_sampler(self, sampler: str) -> None:
+        recipe = SAMPLING.recipe(sampler)
+        assert {"num_batches", "max_batch", "seed"} <= set(recipe)
+        of_cmcs = {"classifier", "kmeans_rounds", "kmeans_tolerance", "kmeans_starts"}
+        of_iscs = {"gcn_units", "gcn_epochs", "gcn_rate"}
+        assert bool(of_cmcs & set(recipe)) == sampler.startswith("cmcs")
+        assert bool(of_iscs & set(recipe)) == sampler.startswith("iscs")
+        own = of_cmcs if sampler == "cmcs" else of_iscs if sampler.startswith("iscs") else set()
+        assert own <= set(recipe)
+
+    def test_a_change_is_seen_by_those_whom_it_concerns(self) -> None:
+        for change, concerned in (
+            ({"num_batches": 9}, set(SAMPLERS)),
+            ({"seed": 9}, set(SAMPLERS)),
+            ({"max_batch": 9}, set(SAMPLERS)),
+            ({"kmeans_rounds": 9}, {"cmcs"}),
+            ({"classifier": "xgboost"}, {"cmcs"}),
+            ({"gcn_epochs": 9}, {"iscs", "iscs-reverse"}),
+        ):
+            base = SamplingConfig(classifier="softmax")
+            changed: SamplingConfig = replace(base, **change)
+            different = {name for name in SAMPLERS if base.recipe(name) != changed.recipe(name)}
+            assert different == concerned
+
+
+class TestStages:
+    def test_one_of_another_name(self) -> None:
+        for text in ("num_batches=9", "sampling.num_batches=9", " sampling.num-batches = 9"):
+            changed = with_settings(SAMPLING, [text], stage="sampling")
+            assert changed == replace(SAMPLING, num_batches=9)
+        assert with_settings(SAMPLING, ["max_batch=none"], stage="sampling").max_batch is None
+        for text in ("training.num_batches=9", "training.epochs=9"):
+            with pytest.raises(InputError, match=f"unknown setting '{text[:-2]}'"):
+                with_settings(SAMPLING, [text], stage="sampling")
+
+    def test_several(self) -> None:
+        configs: dict[str, Any] = {"training": DEFAULT, "sampling": SAMPLING}
+        texts = [
+            "training.seed=1",
+            "sampling.seed=2",
+            "sampling.largest-share=3",
+            "training.epochs=4",
+        ]
+        assert with_stage_settings(configs, texts) == {
+            "training": replace(DEFAULT, seed=1, epochs=4),
+            "sampling": replace(SAMPLING, seed=2, largest_share=3.0),
+        }
+        assert with_stage_settings(configs, []) == configs
+        assert configs == {"training": DEFAULT, "sampling": SAMPLING}
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("seed=1", "unknown setting 'seed'; choose one of training.model, .*sampling.seed"),
+            ("sampling.epochs=1", "unknown setting 'epochs'; choose one of num_batches"),
+            ("samplng.seed=1", "unknown setting 'samplng.seed'.*Did you mean 'sampling.seed'"),
+            ("sampling.seed", "--set must be FIELD=VALUE"),
+            ("sampling.seed=x", "seed must be of type int. Got 'x'"),
+            ("sampling.num_batches=0", r"num_batches must be an int in \[1, inf\). Got 0"),
+            ("sampling.classifier=forest", "unknown classifier 'forest'"),
+            ("training.model=rrea", "choose the model with --model"),
+        ],
+    )
+    def test_what_is_refused(self, text: str, message: str) -> None:
+        configs: dict[str, Any] = {"training": DEFAULT, "sampling": SAMPLING}
+        with pytest.raises(InputError, match=message):
+            with_stage_settings(configs, [text])
+
+    def test_the_last_of_two_wins_and_all_are_checked_at_once(self) -> None:
+        changed = with_settings(SAMPLING, ["seed=1", "seed=2"], stage="sampling")
+        assert changed.seed == 2
+        together = with_settings(DEFAULT, ["optimizer=sgd", "fanout=0"])  # neither order is wrong
+        assert (together.optimizer, together.fanout) == ("sgd", None)

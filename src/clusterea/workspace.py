@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clusterea.errors import DataError, InputError
-from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-VERSION = 1  # of the artifacts' form; part of every recipe
+VERSION = 2  # of the artifacts' form; part of every recipe
 TENSORS = "tensors.safetensors"
 _PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # as `_part_of` names them
 
@@ -86,17 +86,28 @@ class Workspace:
         if self.find(key) is None:
             with self.new(key, {"stage": "data", "format": benchmark.format}) as place:
                 _write_benchmark(benchmark, place)
-        write_json(self.folder / "data.json", {"key": key})
+        self.point("data", key)
         return key
 
     def load_benchmark(self) -> Benchmark:
         """The data that the run works on."""
-        pointer = self.folder / "data.json"
-        if not pointer.is_file():
+        return _read_benchmark(self.folder / self.current("data"))
+
+    def point(self, stage: str, key: str) -> None:
+        """Makes this artifact the one that later commands go on from."""
+        if not self._pointer(stage).is_file() or self.current(stage) != key:
+            write_json(self._pointer(stage), {"key": key})
+
+    def current(self, stage: str) -> str:
+        """The key of the artifact that was last made or used for a stage."""
+        if not self._pointer(stage).is_file():
             raise DataError(
                 self.folder, "expected a run, as `clusterea train` makes one; got none."
             )
-        return _read_benchmark(self.folder / json.loads(pointer.read_text())["key"])
+        return str(json.loads(self._pointer(stage).read_text())["key"])
+
+    def _pointer(self, stage: str) -> Path:
+        return self.folder / f"{stage}.json"
 
     def save_tensors(
         self, key: str, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor]
@@ -130,20 +141,35 @@ class FileCheckpoints:
         self._path.unlink(missing_ok=True)
 
 
-def fingerprint(benchmark: Benchmark) -> str:
-    """A hash of everything a stage may see, and of what the result is judged by."""
+def task_key(task: AlignmentTask) -> str:
+    """The key of a task as a parent: graphs, seeds and names' hashes, which is all a stage sees.
+
+    Test links have no part in it, so that no artifact depends on them.
+    """
     digest = hashlib.sha256()
-    arrays = [graph.triples for graph in benchmark.task.graphs]
-    arrays += [benchmark.task.seeds, benchmark.test_links, *(benchmark.dangling or ())]
-    for array in arrays:
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+    for graph in task.graphs:
+        digest.update(f"{graph.num_entities} {graph.num_relations}".encode())
+    _feed(digest, [graph.triples for graph in task.graphs])
+    _feed(digest, [task.seeds, *task.tie_keys])
+    return recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
+
+
+def fingerprint(benchmark: Benchmark) -> str:
+    """A hash of all there is: the task, the names, and what the result is judged by."""
+    digest = hashlib.sha256(task_key(benchmark.task).encode())
+    _feed(digest, [benchmark.test_links, *(benchmark.dangling or ())])
     for names in [*benchmark.names, *benchmark.relation_names]:
         # Joining makes an array that starts at its buffers' beginning, whatever it was cut from.
         whole = pa.concat_arrays([names.arrow, pa.array([""], pa.large_string())])
         for buffer in whole.buffers()[1:]:
             digest.update(buffer)
     return digest.hexdigest()
+
+
+def _feed(digest: Any, arrays: Iterable[IntArray]) -> None:
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -212,6 +238,8 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
         "target_triples": target.triples,
         "seeds": benchmark.task.seeds,
         "test_links": benchmark.test_links,
+        "source_keys": benchmark.task.tie_keys.source,
+        "target_keys": benchmark.task.tie_keys.target,
     }
     if benchmark.dangling is not None:
         arrays["source_dangling"], arrays["target_dangling"] = benchmark.dangling
@@ -248,7 +276,7 @@ def _read_benchmark(place: Path) -> Benchmark:
         dangling = Pair(arrays["source_dangling"], arrays["target_dangling"])
     about = json.loads((place / "about.json").read_text())
     return Benchmark(
-        AlignmentTask(graphs, arrays["seeds"]),
+        AlignmentTask(graphs, arrays["seeds"], Pair(arrays["source_keys"], arrays["target_keys"])),
         arrays["test_links"],
         entities,
         relations,

@@ -89,3 +89,35 @@ def test_any_matrix(cells: list[tuple[int, int, int]]) -> None:
 
 def test_moving_to_where_it_is_moves_nothing(matrix: SparseMatrix) -> None:
     assert matrix.to(torch.device("cpu")) is matrix
+
+
+class TestSelect:
+    @pytest.mark.parametrize("rows", [[4, 0, 1], [1, 1, 4, 1], [0, 3], [], [0, 1, 2, 3, 4]])
+    def test_rows_in_the_order_asked_for(self, matrix: SparseMatrix, rows: list[int]) -> None:
+        chosen = matrix.select(torch.tensor(rows, dtype=torch.int64))
+        assert (chosen.num_rows, chosen.num_columns) == (len(rows), COLUMNS)
+        torch.testing.assert_close(dense(chosen), dense(matrix)[rows])
+
+    def test_cells_keep_their_order(self, matrix: SparseMatrix) -> None:
+        chosen = matrix.select(torch.tensor([4, 1]))
+        assert chosen.columns.tolist() == [1, 1, 3, 3, 0]
+        assert chosen.values.tolist() == [3.0, 4.0, -2.0, 2.0, -1.0]
+
+    def test_products_and_gradients(self, matrix: SparseMatrix, other: Tensor) -> None:
+        chosen = matrix.select(torch.tensor([4, 0, 4]))
+        torch.testing.assert_close(chosen @ other, (dense(matrix) @ other)[[4, 0, 4]])
+        assert torch.autograd.gradcheck(lambda right: chosen @ right, (other,))
+
+
+class TestCompact:
+    def test_empty_columns_go(self, matrix: SparseMatrix) -> None:
+        small, kept = matrix.compact()
+        assert kept.tolist() == [0, 1, 3]
+        assert (small.num_rows, small.num_columns) == (ROWS, 3)
+        torch.testing.assert_close(dense(small), dense(matrix)[:, kept])
+
+    @pytest.mark.parametrize("rows", [[2], [1, 2], [0, 3], []])
+    def test_of_some_rows(self, matrix: SparseMatrix, other: Tensor, rows: list[int]) -> None:
+        small, kept = matrix.select(torch.tensor(rows, dtype=torch.int64)).compact()
+        torch.testing.assert_close(small @ other[kept], (dense(matrix) @ other)[rows])
+        assert len(kept) == small.num_columns

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ def test_swap_turns_graphs_and_seeds() -> None:
 
 
 def test_a_task_has_no_place_for_test_links() -> None:
-    assert set(AlignmentTask.__slots__) == {"graphs", "seeds"}
+    assert set(AlignmentTask.__slots__) == {"graphs", "seeds", "keys"}
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,35 @@ def test_a_task_has_no_place_for_test_links() -> None:
 def test_wrong_seeds_are_refused(seeds: list[list[int]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AlignmentTask(GRAPHS, np.array(seeds))
+
+
+class TestKeys:
+    KEYS = Pair(np.array([7, -3]), np.array([5, 5, 2**62]))
+
+    def test_are_what_was_given_and_turn_with_the_sides(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[1, 2]]), self.KEYS)
+        assert task.tie_keys.source.tolist() == [7, -3]
+        assert task.swap().tie_keys.source.tolist() == [5, 5, 2**62]
+        assert task.swap().swap().tie_keys.target.tolist() == [5, 5, 2**62]
+
+    def test_without_names_an_entity_s_number_decides(self) -> None:
+        keys = AlignmentTask(GRAPHS, np.array([[1, 2]])).tie_keys
+        assert [side.tolist() for side in keys] == [[0, 1], [0, 1, 2]]
+
+    def test_can_not_be_changed(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[1, 2]]), self.KEYS)
+        with pytest.raises(ValueError, match="read-only"):
+            task.tie_keys.source[0] = 1
+        assert self.KEYS.source.flags.writeable  # the caller's own still can
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            (Pair(np.arange(2), np.arange(2)), "keys must be one for each entity. Got 2 for"),
+            (Pair(np.arange(3), np.arange(3)), "keys must be one for each entity. Got 3 for"),
+            (Pair(np.ones(2), np.ones(3)), "keys must hold integers. Got float64"),
+        ],
+    )
+    def test_wrong_ones_are_refused(self, keys: Pair[Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            AlignmentTask(GRAPHS, np.array([[1, 2]]), keys)

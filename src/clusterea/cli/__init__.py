@@ -12,6 +12,7 @@ from clusterea.cli.console import show_error
 from clusterea.cli.datasets import datasets
 from clusterea.cli.generate import generate
 from clusterea.cli.info import info
+from clusterea.cli.sample import sample
 from clusterea.cli.train import train
 from clusterea.errors import InputError
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(info)
 app.command()(generate)
 app.command()(train)
+app.command()(sample)
 app.add_typer(datasets, name="datasets")
 
 

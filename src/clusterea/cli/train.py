@@ -23,7 +23,7 @@ from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.config import TrainingConfig, training_config, with_settings
 from clusterea.pipeline import choose_device, train_stage
-from clusterea.workspace import Workspace
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from clusterea.training import Progress as Step
@@ -63,12 +63,12 @@ def train(
     workspace = Workspace(out)
     benchmark = data.load()
     ERRORS.print(_plan(config, benchmark.task.num_seeds, str(place)))
-    data_key = workspace.save_benchmark(benchmark)
+    workspace.save_benchmark(benchmark)
     with _bar() as bar:
         show = _Shown(bar)
         try:
             key, embeddings = train_stage(
-                workspace, data_key, benchmark.task, config, place, show.step
+                workspace, task_key(benchmark.task), benchmark.task, config, place, show.step
             )
         except KeyboardInterrupt:
             ERRORS.print("Stopped. The same command goes on after the last full epoch.")

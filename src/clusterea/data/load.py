@@ -132,10 +132,11 @@ def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchma
             return ids
         return files.zip(layout.triples).zip(ids).map(lambda each: rename_ids(*each[0], each[1]))
 
+    entities = named_by(layout.entity_names, keys)
     return Benchmark(
-        AlignmentTask(graphs.map(lambda named: named.graph), seeds),
+        AlignmentTask(graphs.map(lambda named: named.graph), seeds, entities.map(Names.keys)),
         test_links,
-        named_by(layout.entity_names, keys),
+        entities,
         named_by(layout.relation_names, graphs.map(lambda named: named.relations)),
         _dangling(layout, keys),
         {why: count for why, count in dropped.items() if count},

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from clusterea.graph.functionality import changes, distinct, functionality, inverse_functionality
+from clusterea.graph.adjacency import normalize
+from clusterea.graph.functionality import changes, distinct, triple_weights
 from clusterea.types import IntArray, KnowledgeGraph, Pair
-
-FUNCTIONALITY_FLOOR = 0.3  # as in the original GCN-Align: no relation says next to nothing
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,7 +84,8 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
     receivers = np.concatenate([tails, heads])
     senders = np.concatenate([heads, tails])
     labels = np.concatenate([names, names + relations])
-    weights = np.concatenate([np.concatenate(list(part)) for part in _triple_weights(graphs)])
+    of_source, of_target = graphs.map(triple_weights)
+    weights = np.concatenate([of_source[0], of_target[0], of_source[1], of_target[1]])
 
     if nodes * nodes * 2 * relations < 2**63:  # one integer holds an edge, and sorts faster
         order = np.argsort((receivers * nodes + senders) * (2 * relations) + labels)
@@ -101,7 +100,7 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
     degree = np.bincount(receivers[starts], minlength=nodes)
     incidence = np.bincount(incident // (2 * relations), minlength=nodes)
     summed = np.add.reduceat(weights[order], starts) if len(starts) else weights
-    normalized, self_weights = _normalize(summed, receivers[starts], senders[starts], nodes)
+    normalized, self_weights = normalize(summed, receivers[starts], senders[starts], nodes)
     return UnionGraph(
         offsets=_offsets(degree),
         neighbors=torch.from_numpy(senders[starts]),
@@ -119,36 +118,6 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
 
 def _offsets(counts: IntArray) -> Tensor:
     return torch.from_numpy(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
-
-
-def _triple_weights(
-    graphs: Pair[KnowledgeGraph],
-) -> tuple[Pair[NDArray[np.float64]], Pair[NDArray[np.float64]]]:
-    """Of each triple: its weight towards the tail, ifun(r), and towards the head, fun(r).
-
-    So a hub is heard in full by those around it, and hears each of them little. The other way
-    round, as appendix B could be read too, costs GCN-Align 4 to 8 points.
-    """
-
-    def floored(values: NDArray[np.float64], graph: KnowledgeGraph) -> NDArray[np.float64]:
-        # A triple from an entity to itself adds nothing to what the self-loop says.
-        weights = np.maximum(values, FUNCTIONALITY_FLOOR)[graph.relations]
-        return np.where(graph.heads == graph.tails, 0.0, weights)
-
-    return (
-        graphs.map(lambda graph: floored(inverse_functionality(graph), graph)),
-        graphs.map(lambda graph: floored(functionality(graph), graph)),
-    )
-
-
-def _normalize(
-    weights: NDArray[np.float64], receivers: IntArray, senders: IntArray, nodes: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The cells and the diagonal of D^-½ (A + I) D^-½, where D are the sums of the receivers."""
-    strength = 1 + np.bincount(receivers, weights=weights, minlength=nodes)
-    scale = strength**-0.5
-    cells = weights * scale[receivers] * scale[senders]
-    return cells.astype(np.float32), (1 / strength).astype(np.float32)
 
 
 def _relation_sets(

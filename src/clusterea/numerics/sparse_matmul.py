@@ -60,6 +60,25 @@ class SparseMatrix:
             self.num_rows,
         )
 
+    def select(self, rows: Tensor) -> SparseMatrix:
+        """(len(rows), columns): these rows, in this order."""
+        counts = lengths(self.offsets).index_select(0, rows)
+        offsets = offsets_of(counts)
+        owner = owners(offsets, int(offsets[-1]))
+        starts = self.offsets.index_select(0, rows) - offsets[:-1]
+        cells = starts.index_select(0, owner) + torch.arange(len(owner), device=owner.device)
+        return SparseMatrix(
+            offsets,
+            self.columns.index_select(0, cells),
+            self.values.index_select(0, cells),
+            self.num_columns,
+        )
+
+    def compact(self) -> tuple[SparseMatrix, Tensor]:
+        """The same without its empty columns, and which columns are left, rising."""
+        kept, columns = torch.unique(self.columns, return_inverse=True)
+        return SparseMatrix(self.offsets, columns, self.values, len(kept)), kept
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(rows, dim): this matrix times `dense`, through which gradients flow."""
         result: Tensor = _Matmul.apply(self, dense)  # type: ignore[no-untyped-call]

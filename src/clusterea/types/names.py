@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import overload
 
 import numpy as np
@@ -47,6 +48,13 @@ class Names(Sequence[str]):
             names = pa.array(names, type=pa.large_string())
         ids = pc.index_in(names.cast(pa.large_string()), value_set=self._array)
         return pc.fill_null(ids, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+    def keys(self) -> IntArray:
+        """(n,): a 64-bit hash of each name, the same wherever and whenever it is computed."""
+        digests = b"".join(
+            blake2b(name.encode(), digest_size=8).digest() for name in self._array.to_pylist()
+        )
+        return np.frombuffer(digests, dtype="<i8").astype(np.int64)
 
     def __len__(self) -> int:
         return len(self._array)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
 from clusterea.types.graph import KnowledgeGraph
 from clusterea.types.links import check_one_to_one
@@ -16,20 +18,34 @@ class AlignmentTask:
 
     graphs: Pair[KnowledgeGraph]
     seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
+    keys: Pair[IntArray] | None = None  # a hash of each entity's name: what decides a tie
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", frozen_ids(self.seeds, "seeds", columns=2))
         check_range(self.seeds[:, 0], "seeds' source entities", self.graphs.source.num_entities)
         check_range(self.seeds[:, 1], "seeds' target entities", self.graphs.target.num_entities)
         check_one_to_one(self.seeds, "seeds")
+        keys = self.keys or self.graphs.map(lambda graph: np.arange(graph.num_entities))
+        object.__setattr__(self, "keys", keys.map(lambda side: frozen_ids(side, "keys")))
+        for side, graph in keys.zip(self.graphs):
+            if len(side) != graph.num_entities:
+                raise ValueError(
+                    f"keys must be one for each entity. Got {len(side):,} for {graph!r} instead."
+                )
 
     @property
     def num_seeds(self) -> int:
         return len(self.seeds)
 
+    @property
+    def tie_keys(self) -> Pair[IntArray]:
+        """(entities,) int64 of each side; where nobody named the entities, their own numbers."""
+        assert self.keys is not None
+        return self.keys
+
     def swap(self) -> AlignmentTask:
         """The same task seen from the other side."""
-        return AlignmentTask(self.graphs.swap(), self.seeds[:, ::-1])
+        return AlignmentTask(self.graphs.swap(), self.seeds[:, ::-1], self.tie_keys.swap())
 
     def __repr__(self) -> str:
         source, target = self.graphs

@@ -31,7 +31,11 @@ def generate(shape: PairShape, seed: int) -> Benchmark:
     common = world.population.common
     links = np.column_stack([side.ids[:common] for side in sides])
     return Benchmark(
-        task=AlignmentTask(sides.map(lambda side: side.graph), link_rng.permutation(links)),
+        task=AlignmentTask(
+            sides.map(lambda side: side.graph),
+            link_rng.permutation(links),
+            sides.map(lambda side: side.names.keys()),
+        ),
         test_links=np.empty((0, 2), dtype=np.int64),
         names=sides.map(lambda side: side.names),
         relation_names=sides.map(lambda side: side.relation_names),

@@ -1,14 +1,14 @@
-"""Settings: every number's one home, with its symbol in the paper and its reason."""
+"""`TrainingConfig`: how embeddings are trained."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from clusterea.errors import InputError, unknown_name
+from clusterea.config.checks import check_choice, check_least, check_positive
+from clusterea.errors import InputError
 
 LossName = Literal["nhsm", "margin"]
 OptimizerName = Literal["adam", "rmsprop", "sgd"]
@@ -58,20 +58,17 @@ class TrainingConfig:
         for name in ("fanout", "seeds_per_step", "negatives_per_step"):
             if getattr(self, name) == 0:  # TOML has no word for none
                 object.__setattr__(self, name, None)
-        _check_choice("activation", self.activation, Activation)
-        _check_choice("loss", self.loss, LossName)
-        _check_choice("optimizer", self.optimizer, OptimizerName)
-        _check_choice("graph_memory", self.graph_memory, Place)
-        _check_choice("table_memory", self.table_memory, Place)
+        check_choice("activation", self.activation, Activation)
+        check_choice("loss", self.loss, LossName)
+        check_choice("optimizer", self.optimizer, OptimizerName)
+        check_choice("graph_memory", self.graph_memory, Place)
+        check_choice("table_memory", self.table_memory, Place)
         for name in COUNTS:
             if getattr(self, name) is not None:
-                _check_least(name, getattr(self, name), 1)
-        _check_least("seed", self.seed, 0)
+                check_least(name, getattr(self, name), 1)
+        check_least("seed", self.seed, 0)
         for name in ("sharpness", "margin", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(
-                    f"{name} must be a number in (0, inf). Got {getattr(self, name)} instead."
-                )
+            check_positive(name, getattr(self, name))
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be a number in [0, 1). Got {self.dropout} instead.")
         if self.fanout is not None and self.optimizer != "adam":
@@ -101,47 +98,3 @@ def training_config(model: str, *, full_graph: bool = False, **changes: Any) -> 
     way = "full-graph" if full_graph else "stochastic"
     recipe = recipes.get(model, {}).get(way, {"fanout": 0} if full_graph else {})
     return replace(TrainingConfig(model=model, **recipe), **changes)
-
-
-def with_settings(config: TrainingConfig, settings: Sequence[str]) -> TrainingConfig:
-    """The config changed as `epochs=10` or `training.epochs=10` say, all at once."""
-    known = {field.name: field for field in fields(TrainingConfig)}
-    changes: dict[str, Any] = {}
-    for text in settings:
-        name, equals, value = text.partition("=")
-        name = name.strip().removeprefix("training.").replace("-", "_")
-        if not equals:
-            raise InputError(f"--set must be FIELD=VALUE, as epochs=10. Got {text!r} instead.")
-        if name not in known:
-            raise unknown_name("setting", name, known)
-        if name == "model":
-            raise InputError("--set model=…: choose the model with --model.")
-        try:
-            changes[name] = _parse(value.strip(), str(known[name].type))
-        except ValueError:
-            raise InputError(f"{name} must be of type {known[name].type}. Got {value!r}.") from None
-    return replace(config, **changes)
-
-
-def _parse(value: str, kind: str) -> Any:
-    if "None" in kind and value.lower() in ("none", "all", ""):
-        return None
-    if kind.startswith("int"):
-        return int(value)
-    if kind == "float":
-        return float(value)
-    if kind == "bool":
-        if value.lower() not in ("true", "false"):
-            raise ValueError(value)
-        return value.lower() == "true"
-    return value
-
-
-def _check_choice(name: str, value: str, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise unknown_name(name, value, get_args(choices))
-
-
-def _check_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise InputError(f"{name} must be an int in [{least}, inf). Got {value} instead.")

@@ -1,0 +1,120 @@
+"""`clusterea sample`: both graphs cut into mini-batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.config import SamplingConfig, with_settings
+from clusterea.pipeline import Cuts, choose_device, load_embeddings, sample_stage
+from clusterea.workspace import Workspace, task_key
+
+if TYPE_CHECKING:
+    from clusterea.evaluation.overlap import Overlap
+    from clusterea.types import Partition
+
+DEFAULTS = SamplingConfig()
+
+
+def sample(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="A folder that `clusterea train` made.", show_default=False
+        ),
+    ],
+    sampler: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="cmcs, iscs, iscs-reverse, vps, metis-cps or metis-cps-reverse."
+        ),
+    ] = "cmcs",
+    num_batches: Annotated[
+        int, typer.Option(metavar="K", help="How many mini-batches; more where one is too large.")
+    ] = DEFAULTS.num_batches,
+    max_batch: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Entities of a side at most; a larger mini-batch is split."),
+    ] = DEFAULTS.max_batch,
+    classifier: Annotated[
+        str, typer.Option(metavar="xgboost|softmax", help="Of cmcs.")
+    ] = DEFAULTS.classifier,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set gcn_epochs=100."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same mini-batches.")] = 0,
+    device: Annotated[
+        str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
+    ] = "auto",
+) -> None:
+    """Cuts both graphs into mini-batches that hold equivalent entities together.
+
+    Learned from the seeds and the embeddings of a run. Where the run has test links, it says how
+    many of them stay together; no sampler sees them.
+    """
+    from clusterea.evaluation.overlap import overlap
+    from clusterea.samplers import find_sampler
+
+    find_sampler(sampler)  # so that an unknown one is refused before anything is read
+    config = SamplingConfig(
+        num_batches=num_batches,
+        max_batch=max_batch,
+        classifier=classifier,  # type: ignore[arg-type]  # it checks the name itself
+        seed=seed,
+    )
+    config = with_settings(config, settings or [], stage="sampling")
+    place = choose_device(device)
+    workspace = Workspace(run)
+    train_key = workspace.current("train")
+    with ERRORS.status(f"Cutting into {num_batches} mini-batches with {sampler} …"):
+        benchmark = workspace.load_benchmark()
+        task = benchmark.task
+        with Cuts(workspace, task_key(task), task) as cuts:
+            key, partition = sample_stage(
+                workspace,
+                train_key,
+                task,
+                lambda: load_embeddings(workspace, train_key),
+                sampler,
+                config,
+                place,
+                cuts,
+            )
+    OUTPUT.print(_sizes(partition))
+    if partition.num_batches > num_batches:
+        OUTPUT.print(
+            f"{partition.num_batches} mini-batches: some of the {num_batches} had more than "
+            f"{config.max_batch:,} entities of a side and were split."
+        )
+    _print_overlap(overlap(partition, benchmark), has_test_links=bool(len(benchmark.test_links)))
+    OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
+
+
+def _sizes(partition: Partition) -> Table:
+    table = Table(box=None, header_style="bold")
+    table.add_column("Mini-batches")
+    for name in ("Least", "Mean", "Largest"):
+        table.add_column(name, justify="right")
+    table.add_column("Largest / mean", justify="right")
+    for side, sizes in (("source", partition.sizes().source), ("target", partition.sizes().target)):
+        mean = sum(sizes) / len(sizes)
+        ratio = f"{max(sizes) / mean:.2f}" if mean else ""
+        table.add_row(side, f"{min(sizes):,}", f"{mean:,.0f}", f"{max(sizes):,}", ratio)
+    return table
+
+
+def _print_overlap(found: Overlap, *, has_test_links: bool) -> None:
+    """Shares of links that stay together."""
+    if not has_test_links:
+        OUTPUT.print(f"Overlap: {found.seeds:.1%} of the seeds. There are no test links.")
+        return
+    OUTPUT.print(
+        f"Overlap: {found.test:.1%} of the test links, {found.seeds:.1%} of the seeds, "
+        f"{found.all:.1%} of all ({found.macro:.1%} as the authors' release counts it)."
+    )

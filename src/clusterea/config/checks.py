@@ -1,0 +1,25 @@
+"""What a setting may be, and the one sentence for each way of being wrong."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from clusterea.errors import InputError, unknown_name
+
+
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Raises unless `value` is one of the literals of `choices`."""
+    if value not in get_args(choices):
+        raise unknown_name(name, value, get_args(choices))
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Raises unless `value` is at least `least`."""
+    if value < least:
+        raise InputError(f"{name} must be an int in [{least}, inf). Got {value} instead.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raises unless `value` is a finite number above zero."""
+    if not 0 < value < float("inf"):
+        raise InputError(f"{name} must be a number in (0, inf). Got {value} instead.")

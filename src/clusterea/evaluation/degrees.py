@@ -1,0 +1,33 @@
+"""`by_degree`: how well entities with few triples do beside those with many."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from torch import Tensor
+
+from clusterea.evaluation.ranking import ranking
+from clusterea.evaluation.rivals import Rivals
+from clusterea.types import DegreeBucket
+
+# Powers of two: each bucket goes from above the bound before it up to its own; the last has none.
+BOUNDS = (-1, 0, 1, 2, 4, 8, 16)
+
+
+def by_degree(rivals: Rivals, degrees: Tensor) -> tuple[DegreeBucket, ...]:
+    """The ranking of the links in each bucket of degrees: 0, 1, 2, 3-4, 5-8, 9-16, 17 and more.
+
+    Buckets without a link are left out; the last one ends at the largest degree there is.
+
+    Args:
+        rivals: Of each link.
+        degrees: (links,): of each link's entity.
+    """
+    largest = max(int(degrees.max()), BOUNDS[-1] + 1)
+    buckets = []
+    for before, most in pairwise((*BOUNDS, largest)):
+        inside = ((degrees > before) & (degrees <= most)).nonzero().flatten()
+        if inside.numel():
+            found = ranking(rivals[inside])
+            buckets.append(DegreeBucket(before + 1, most, inside.numel(), found))
+    return tuple(buckets)

@@ -1,0 +1,26 @@
+"""Where in a sparse similarity the cell of a pair is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clusterea.types import Similarity
+
+
+def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tensor:
+    """(n,) int64: the position of each pair's cell, -1 where the pair has none.
+
+    A binary search in all the rows at once: columns rise within a row.
+    """
+    columns = similarity.columns
+    if not columns.numel():
+        return torch.full_like(sources, -1)
+    low, end = similarity.row_offsets[sources], similarity.row_offsets[sources + 1]
+    high = end
+    for _ in range(int(similarity.row_offsets.diff().max()).bit_length()):
+        middle = (low + high) // 2  # the last column's own position at most, where low < high
+        below = (columns[middle.clamp(max=columns.numel() - 1)] < targets) & (low < high)
+        low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
+    at = low.clamp(max=columns.numel() - 1)
+    return torch.where((low < end) & (columns[at] == targets), at, -1)

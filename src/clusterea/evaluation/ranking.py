@@ -1,0 +1,36 @@
+"""`ranking`: hits and MRR from the rivals of each truth, ties at their expectation."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from clusterea.evaluation.rivals import Rivals
+from clusterea.types import Ranking
+
+HITS = (1, 10)
+
+
+def ranking(rivals: Rivals) -> Ranking:
+    """Hits@1, hits@10 and MRR over all the links; a truth without a cell adds 0.
+
+    With b better and t tied (the truth included) its rank is equally likely each of b + 1 … b + t:
+    it is among the first k with probability (k - b) / t, and its mean rank is b + (t + 1) / 2.
+    """
+    links = rivals.tied.numel()
+    # Equal links are added at once and the sum is exact: no order of the links can show in it.
+    base = int(rivals.tied.max()) + 1
+    pairs, counts = torch.unique(rivals.better * base + rivals.tied, return_counts=True)
+    found = [
+        (count, *divmod(pair, base))
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)
+        if pair % base
+    ]
+
+    def hits(k: int) -> float:
+        chances = (n * min(max((k - better) / tied, 0.0), 1.0) for n, better, tied in found)
+        return math.fsum(chances) / links
+
+    mrr = math.fsum(n / (better + (tied + 1) / 2) for n, better, tied in found) / links
+    return Ranking({k: hits(k) for k in HITS}, mrr)

@@ -1,0 +1,93 @@
+"""`fuse`: local and global similarities in one sparse matrix (SparseFusion, section 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from clusterea.config import FusionConfig
+from clusterea.fusion.mini_batches import mini_batch_view
+from clusterea.fusion.neighbors import neighbors_view, search
+from clusterea.fusion.undecided import Undecided, undecided
+from clusterea.numerics.cells import add, min_max, sparse_csls
+from clusterea.numerics.knn import Nearest
+from clusterea.types import IntArray, Pair, Partition, Similarity
+
+Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
+
+
+@torch.no_grad()
+def fuse(
+    embeddings: Pair[Tensor],
+    partitions: Sequence[Partition],
+    seeds: IntArray | Tensor,
+    keys: Pair[IntArray] | Pair[Tensor],
+    config: FusionConfig,
+    *,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> Similarity:
+    """M_F = Sp-CSLS(M_L + M_G), in [0, 1], over every entity that no seed decides.
+
+    M_L is the sum of the partitions' Sinkhorn-normalized mini-batches, M_G the Sp-CSLS of the
+    nearest neighbours both ways.
+
+    Args:
+        embeddings: (entities, dim) of each side, rows of unit length.
+        partitions: One for each sampler.
+        seeds: (n, 2): their rows and columns are left out.
+        keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
+        config: What to compute.
+        device: Where; that of the embeddings if not given.
+        progress: Called now and then.
+    """
+    device = device or embeddings.source.device
+    entities = undecided(embeddings, seeds, keys, config.seed)
+    found = search(entities, config, device, _named(progress, "nearest neighbours"))
+    options = _outside(found, config)
+    fused: Similarity | None = None
+    for index, partition in enumerate(partitions):
+        step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
+        view = mini_batch_view(entities, partition, options, config, device, step)
+        fused = view if fused is None else add(fused, view)
+    if config.global_similarity or fused is None:
+        view = _shifted(neighbors_view(entities, found, config), entities, found, config)
+        fused = view if fused is None else add(fused, view)
+    return _shifted(fused, entities, found, config)
+
+
+def _shifted(
+    similarity: Similarity, entities: Undecided, found: Nearest, config: FusionConfig
+) -> Similarity:
+    """Sp-CSLS of the matrix, or else just the matrix in [0, 1]."""
+    if config.csls:
+        means = found.map(lambda side: side.mean(config.hubness_neighbors))
+        rows, columns = (
+            _by_entity(*side) for side in entities.entities.zip(means).zip(entities.num_entities)
+        )
+        similarity = sparse_csls(similarity, rows, columns)
+    return min_max(similarity)
+
+
+def _by_entity(at_places: tuple[Tensor, Tensor], count: int) -> Tensor:
+    """(entities,): the values at places, and zero for who has none."""
+    places, values = at_places
+    result = values.new_zeros(count)
+    result[places.to(values.device)] = values
+    return result
+
+
+def _outside(found: Nearest, config: FusionConfig) -> Pair[Tensor] | None:
+    """(places,) of each side: the similarity at which an entity would rather stay alone."""
+    if config.outside == "none":
+        return None
+    count = 1 if config.outside == "best" else config.hubness_neighbors
+    return found.map(lambda side: side.mean(count))
+
+
+def _named(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, of: progress(what, done, of)

@@ -1,0 +1,121 @@
+"""METIS: a graph cut into parts of equal size with few edges between them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from clusterea.graph.functionality import distinct
+from clusterea.types import IntArray, KnowledgeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleGraph:
+    """An undirected graph without loops or parallel edges; each edge stands under both its ends."""
+
+    offsets: IntArray  # (nodes + 1,)
+    neighbors: IntArray  # (2 edges,), rising within a node
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.offsets) - 1
+
+    def owners(self) -> IntArray:
+        """(2 edges,): the node under which each entry of `neighbors` stands."""
+        return np.repeat(np.arange(self.num_nodes), np.diff(self.offsets))
+
+
+def simple_graph(graph: KnowledgeGraph) -> SimpleGraph:
+    """Who is joined by some triple with whom."""
+    return from_edges(graph.heads, graph.tails, graph.num_entities)
+
+
+def from_edges(heads: IntArray, tails: IntArray, num_nodes: int) -> SimpleGraph:
+    """The simple graph with these edges, given in any order, direction and number."""
+    proper = heads != tails
+    heads, tails = heads[proper], tails[proper]
+    keys = distinct(np.concatenate([heads * num_nodes + tails, tails * num_nodes + heads]))
+    degrees = np.bincount(keys // max(num_nodes, 1), minlength=num_nodes)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(degrees)])
+    return SimpleGraph(offsets, keys % max(num_nodes, 1))
+
+
+def metis(
+    graph: SimpleGraph, num_parts: int, seed: int, weights: IntArray | None = None
+) -> IntArray:
+    """(nodes,): the part of each node, by METIS's k-way method with its defaults.
+
+    The parts are equal to 3 %. Where there are no more nodes than parts, each node is a part.
+
+    Args:
+        graph: What to cut.
+        num_parts: At least 1.
+        seed: METIS's own.
+        weights: (2 edges,) whole numbers from 1: the cost of cutting each; None: one each.
+    """
+    import pymetis
+
+    if num_parts >= graph.num_nodes:
+        return np.arange(graph.num_nodes)
+    if num_parts == 1:
+        return np.zeros(graph.num_nodes, dtype=np.int64)
+    if len(graph.neighbors) == 0:  # nothing to cut, and METIS is not made for it
+        return np.arange(graph.num_nodes) % num_parts
+    # METIS takes seeds 0 and 1 for the same, and reads 32 bits of them.
+    cut = pymetis.part_graph(
+        num_parts,
+        pymetis.CSRAdjacency(graph.offsets, graph.neighbors),
+        eweights=weights,
+        recursive=False,
+        options=pymetis.Options(seed=seed % 2**32 + 1),
+    )
+    return np.asarray(cut.vertex_part, dtype=np.int64)
+
+
+class MetisBeside:
+    """METIS in a process of its own: it holds Python's lock for as long as it runs."""
+
+    def __init__(self, graph: SimpleGraph, num_parts: int, seed: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="clusterea-metis-")
+        folder = Path(self._folder.name)
+        self._file = folder / "parts.npy"
+        self._parts: IntArray | None = None
+        np.save(folder / "offsets.npy", graph.offsets)
+        np.save(folder / "neighbors.npy", graph.neighbors)
+        self._process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
+            [sys.executable, "-m", __name__, str(folder), str(num_parts), str(seed)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def result(self) -> IntArray:
+        """(nodes,): what `metis` returns, as soon as it is there."""
+        if self._parts is None:
+            _, complaint = self._process.communicate()
+            if self._process.returncode != 0:
+                raise RuntimeError(f"METIS failed: {complaint.decode(errors='replace').strip()}")
+            self._parts = np.load(self._file)
+        return self._parts
+
+    def stop(self) -> None:
+        """Ends the process if it still runs, and removes its files."""
+        self._process.kill()  # does nothing where it has ended
+        self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+        self._folder.cleanup()
+
+
+def _main(folder: Path, num_parts: int, seed: int) -> None:
+    graph = SimpleGraph(np.load(folder / "offsets.npy"), np.load(folder / "neighbors.npy"))
+    np.save(folder / "parts.npy", metis(graph, num_parts, seed))
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

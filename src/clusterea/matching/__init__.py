@@ -1,0 +1,75 @@
+"""From a similarity to an alignment, in one of several ways. A new one is a line in `MATCHERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from clusterea.errors import unknown_name
+from clusterea.matching.best import best
+from clusterea.matching.cells import Cells, open_cells
+from clusterea.matching.confidence import confidence
+from clusterea.matching.greedy import greedy
+from clusterea.matching.hungarian import hungarian
+from clusterea.matching.mutual import mutual
+from clusterea.matching.one_to_one import one_to_one
+from clusterea.matching.stable import stable
+from clusterea.types import Alignment, IntArray, Pair, Similarity
+
+__all__ = ["MATCHERS", "Cells", "find_matcher", "match"]
+
+Matcher = Callable[[Cells], Cells]  # the cells to choose from → those chosen
+MATCHERS: dict[str, Matcher] = {
+    "one-to-one": one_to_one,
+    "greedy": greedy,
+    "mutual": mutual,
+    "best": best,
+    "stable": stable,
+    "hungarian": hungarian,
+}
+
+
+def find_matcher(name: str) -> Matcher:
+    """The way of matching called `name`; an unknown name is answered with the known ones."""
+    if name not in MATCHERS:
+        raise unknown_name("matching", name, MATCHERS)
+    return MATCHERS[name]
+
+
+def match(
+    similarity: Similarity,
+    ties: Pair[Tensor],
+    seeds: IntArray | Tensor,
+    *,
+    method: str = "one-to-one",
+    seed: int = 0,
+) -> Alignment:
+    """The links found, the surest first, and all entities without one that no seed decides.
+
+    Args:
+        similarity: Scores of source × target. The work is done on its device.
+        ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
+        seeds: (n, 2): links already known. Their entities get no other, and none is unmatched.
+        method: A name in `MATCHERS`.
+        seed: Another one decides ties another way.
+    """
+    matcher = find_matcher(method)
+    decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
+    cells = open_cells(similarity, ties, Pair(decided[:, 0], decided[:, 1]), seed)
+    chosen = matcher(cells)
+    sure = confidence(cells, chosen)
+    order = chosen.hashes().argsort(descending=True, stable=True)
+    order = order[sure[order].argsort(descending=True, stable=True)]
+    links = torch.stack([chosen.ends.source, chosen.ends.target], dim=1)[order]
+    seen = Pair(torch.cat([links[:, 0], decided[:, 0]]), torch.cat([links[:, 1], decided[:, 1]]))
+    return Alignment(links, sure[order], seen.zip(similarity.num_entities).map(_others))
+
+
+def _others(side: tuple[Tensor, int]) -> Tensor:
+    """The entities of a side that are not among the first of the two, rising."""
+    seen, size = side
+    left = torch.ones(size, dtype=torch.bool, device=seen.device)
+    left[seen] = False
+    return left.nonzero().flatten()

@@ -1,0 +1,25 @@
+"""`hungarian`: the optimal assignment, or none."""
+
+from __future__ import annotations
+
+from clusterea.errors import InputError
+from clusterea.matching.cells import Cells
+from clusterea.matching.optimal import optimal
+
+MOST_CELLS = 5_000_000
+MOST_ENTITIES = 50_000  # sources with a cell; beyond, an answer takes minutes
+
+
+def hungarian(cells: Cells) -> Cells:
+    """The one-to-one choice with the largest total score, whatever it costs, up to a bound.
+
+    Raises:
+        InputError: It would take minutes; the message names the way that does not.
+    """
+    entities = cells.num_sources()
+    if len(cells) > MOST_CELLS or entities > MOST_ENTITIES:
+        raise InputError(
+            f"matching 'hungarian' takes at most {MOST_CELLS:,} cells of {MOST_ENTITIES:,} source "
+            f"entities. Got {len(cells):,} cells of {entities:,}. Choose 'greedy' instead."
+        )
+    return optimal(cells)

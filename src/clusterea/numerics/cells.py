@@ -1,0 +1,144 @@
+"""Operations on the cells of sparse similarities: never dense, absent cells stay absent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from clusterea.numerics.knn import Nearest
+from clusterea.numerics.segments import lengths, offsets_of, owners
+from clusterea.numerics.ties import pair_hash
+from clusterea.types import Pair, Similarity
+
+
+def from_cells(
+    rows: Tensor, columns: Tensor, values: Tensor, num_entities: Pair[int]
+) -> Similarity:
+    """The matrix of cells given in any order; those of one pair are added, in the order given."""
+    order, firsts, keys = _distinct(rows, columns, num_entities)
+    values = values.index_select(0, order)
+    sums = values.index_select(0, firsts)
+    # A pair has as many cells as matrices hold it, a handful: the second of each is added, then
+    # the third. So the sums are alike to the last bit on every device.
+    counts = torch.diff(firsts, append=firsts.new_tensor([len(values)]))
+    several = (counts > 1).nonzero().flatten()
+    step = 1
+    while several.numel():
+        sums[several] += values[firsts[several] + step]
+        step += 1
+        several = several[counts[several] > step]
+    return _from_sorted(keys, sums, num_entities)
+
+
+def add(*similarities: Similarity) -> Similarity:
+    """The sum, cell by cell: a cell of any is a cell of the result."""
+    first, *others = similarities
+    for other in others:
+        if other.num_entities != first.num_entities:
+            raise ValueError(
+                "similarities to add must be of the same entities. "
+                f"Got {first!r} and {other!r} instead."
+            )
+    return from_cells(
+        torch.cat([_rows(each) for each in similarities]),
+        torch.cat([each.columns for each in similarities]),
+        torch.cat([each.values for each in similarities]),
+        first.num_entities,
+    )
+
+
+def both_ways(nearest: Nearest, *, twice: bool = True) -> Similarity:
+    """The neighbors of both directions as one matrix.
+
+    Args:
+        nearest: From `knn.nearest`.
+        twice: Whether a pair found from both sides counts twice, as in the paper (section 4.4).
+    """
+    num_entities = nearest.map(lambda neighbors: len(neighbors.indices))
+    own = nearest.map(lambda neighbors: _row_numbers(neighbors.indices))
+    rows = torch.cat([own.source, nearest.target.indices.flatten()])
+    columns = torch.cat([nearest.source.indices.flatten(), own.target])
+    values = torch.cat([neighbors.values.flatten() for neighbors in nearest])
+    if twice:
+        return from_cells(rows, columns, values, num_entities)
+    order, firsts, keys = _distinct(rows, columns, num_entities)
+    return _from_sorted(keys, values[order[firsts]], num_entities)
+
+
+def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:
+    """2 v - r_T(row) - r_S(column), once for each cell (equation 15 on a sparse pattern)."""
+    shift = row_means[_rows(similarity)] + column_means[similarity.columns]
+    return replace(similarity, values=2 * similarity.values - shift)
+
+
+def min_max(similarity: Similarity) -> Similarity:
+    """The values moved and scaled to [0, 1]; where all are equal, to 1."""
+    if not similarity.num_cells:
+        return similarity
+    low, high = similarity.values.aminmax()
+    scaled = (similarity.values - low) / (high - low)
+    return replace(similarity, values=torch.where(high > low, scaled, torch.ones_like(scaled)))
+
+
+def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Similarity:
+    """The k largest cells of each row; of equal ones those with the larger `pair_hash`."""
+    order = row_order(similarity, ties, seed)
+    starts = similarity.row_offsets[:-1]
+    rank = torch.arange(len(order), device=order.device) - starts[_rows(similarity)]
+    chosen = order[rank < k].sort().values
+    offsets = offsets_of(lengths(similarity.row_offsets).clamp(max=k))
+    return Similarity(
+        offsets, similarity.columns[chosen], similarity.values[chosen], similarity.num_entities
+    )
+
+
+def row_order(similarity: Similarity, ties: Pair[Tensor], seed: int) -> Tensor:
+    """(cells,): the cells row by row, the largest first, equal ones by falling `pair_hash`."""
+    rows = _rows(similarity)
+    keys, order = ((rows << 32) - _levels(similarity.values)).sort(stable=True)
+    equal = keys[1:] == keys[:-1]
+    edge = equal.new_zeros(1)
+    tied = (torch.cat([equal, edge]) | torch.cat([edge, equal])).nonzero().flatten()
+    cells = order[tied]
+    hashes = pair_hash(ties.source[rows[cells]], ties.target[similarity.columns[cells]], seed)
+    by_hash = hashes.argsort(descending=True)
+    order[tied] = cells[by_hash[keys[tied][by_hash].argsort(stable=True)]]
+    return order
+
+
+def _levels(values: Tensor) -> Tensor:
+    """(cells,) int64 of 32 bits: in the order of the values."""
+    if values.dtype == torch.float64:
+        levels: Tensor = torch.unique(values, return_inverse=True)[1]
+        return levels
+    bits = (values.float() + 0.0).view(torch.int32)  # adding makes -0.0 the same as 0.0
+    return torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
+
+
+def _distinct(
+    rows: Tensor, columns: Tensor, num_entities: Pair[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The order of cells by pair, where each pair begins in it, and the pairs: row · n + column."""
+    keys, order = (rows * num_entities.target + columns).sort(stable=True)
+    new = torch.cat([keys.new_ones(min(1, len(keys)), dtype=torch.bool), keys[1:] != keys[:-1]])
+    firsts = new.nonzero().flatten()
+    return order, firsts, keys[firsts]
+
+
+def _from_sorted(keys: Tensor, values: Tensor, num_entities: Pair[int]) -> Similarity:
+    width = max(num_entities.target, 1)
+    rows = keys // width
+    offsets = offsets_of(rows.bincount(minlength=num_entities.source))
+    return Similarity(offsets, keys - rows * width, values, num_entities)
+
+
+def _rows(similarity: Similarity) -> Tensor:
+    return owners(similarity.row_offsets, similarity.num_cells)
+
+
+def _row_numbers(matrix: Tensor) -> Tensor:
+    """(rows · columns,): the row of each element."""
+    rows, columns = matrix.shape
+    return torch.arange(rows, device=matrix.device).repeat_interleave(columns)

@@ -1,0 +1,130 @@
+"""k-means: Lloyd's rounds from k-means++ starts, and clusters of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from clusterea.numerics.balance import balanced
+from clusterea.numerics.segments import offsets_of
+from clusterea.numerics.sparse_matmul import SparseMatrix
+
+BLOCK_CELLS = 1 << 26  # distances at a time; bounds the memory beside the points
+TRIED_ON = 20_000  # points on which several starts are compared
+
+
+def kmeans(
+    points: Tensor,
+    num_clusters: int,
+    generator: torch.Generator,
+    *,
+    rounds: int,
+    tolerance: float,
+    starts: int = 1,
+    largest_share: float | None = None,
+) -> Tensor:
+    """(n,) int64: the cluster of each point, nearest by Euclidean distance.
+
+    A cluster that runs empty begins anew at the point that lies farthest from its center. With
+    fewer distinct points than clusters some stay empty, which is no error.
+
+    Args:
+        points: (n, dim).
+        num_clusters: How many clusters, at least 1.
+        generator: On the host; decides the starts.
+        rounds: At most so many rounds.
+        tolerance: A round that moves the centers by no more than this, in squared distance and in
+            all, is the last.
+        starts: So many are run on at most `TRIED_ON` points; the one with the least distances in
+            all goes on with all points.
+        largest_share: No cluster may have more points than this times the mean: where one has, the
+            rounds go on with a capped assignment.
+    """
+    if len(points) == 0 or num_clusters == 1:
+        return points.new_zeros(len(points), dtype=torch.int64)
+    tried = points
+    if starts > 1 and len(points) > TRIED_ON:
+        drawn = torch.randperm(len(points), generator=generator)[:TRIED_ON]
+        tried = points[drawn.to(points.device)]
+    runs = (
+        _lloyd(tried, _spread_out(tried, num_clusters, generator), _nearest, rounds, tolerance)
+        for _ in range(starts)
+    )
+    _, centers, _ = min(runs, key=lambda run: float(run[2].sum()))
+    labels, centers, _ = _lloyd(points, centers, _nearest, rounds, tolerance)
+    if largest_share is None:
+        return labels
+    most = float(labels.bincount(minlength=num_clusters).max()) * num_clusters / len(points)
+    if most <= largest_share:
+        return labels
+
+    def capped(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
+        distances = torch.cat(list(_distances(points, centers)))
+        labels = balanced(-distances, largest_share)
+        return labels, distances.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+    return _lloyd(points, centers, capped, rounds, tolerance)[0]
+
+
+Assign = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def _lloyd(
+    points: Tensor, centers: Tensor, assign: Assign, rounds: int, tolerance: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels, centers, and the squared distance of each point to its own."""
+    labels, distances = assign(points, centers)
+    for _ in range(rounds):
+        moved = _means(points, labels, distances, len(centers))
+        shift = float((moved - centers).square().sum())
+        centers = moved
+        labels, distances = assign(points, centers)
+        if shift <= tolerance:
+            break
+    return labels, centers, distances
+
+
+def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -> Tensor:
+    """(clusters, dim): each next center is a point drawn with its squared distance as weight."""
+    draws = torch.rand(num_clusters, generator=generator, dtype=torch.float64).tolist()
+    chosen = [int(draws[0] * len(points))]
+    distances = points.new_full((len(points),), torch.inf)
+    for draw in draws[1:]:
+        latest = (points - points[chosen[-1]]).square_().sum(1)
+        distances = torch.minimum(distances, latest)
+        sums = distances.double().cumsum(0)
+        # Where all distances are zero, any point is as good: the draw picks one.
+        place = torch.searchsorted(sums, sums[-1] * draw, right=True)
+        known = int(place) if float(sums[-1]) > 0 else int(draw * len(points))
+        chosen.append(min(known, len(points) - 1))
+    return points[chosen]
+
+
+def _distances(points: Tensor, centers: Tensor) -> Iterator[Tensor]:
+    """(…, clusters): squared distances, a block of points at a time."""
+    lengths = centers.square().sum(1)
+    for part in torch.split(points, max(1, BLOCK_CELLS // len(centers))):
+        squares = part.square().sum(1, keepdim=True)
+        yield torch.addmm(lengths, part, centers.T, alpha=-2).add_(squares).clamp_(min=0)
+
+
+def _nearest(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest center of each point, and the squared distance to it."""
+    nearest = [part.min(1) for part in _distances(points, centers)]
+    labels = torch.cat([part.indices for part in nearest])
+    return labels, torch.cat([part.values for part in nearest])
+
+
+def _means(points: Tensor, labels: Tensor, distances: Tensor, num_clusters: int) -> Tensor:
+    """(clusters, dim): the mean of each cluster."""
+    counts = labels.bincount(minlength=num_clusters)
+    # A sparse product adds in a fixed order; index_add on a GPU does not.
+    members = SparseMatrix.means(offsets_of(counts), labels.argsort(stable=True), len(points))
+    centers = members.apply(points)
+    empty = (counts == 0).nonzero().flatten()
+    if len(empty):
+        farthest = distances.topk(min(len(empty), len(points))).indices
+        centers[empty[: len(farthest)]] = points[farthest]
+    return centers

@@ -1,0 +1,346 @@
+"""Nearest neighbors of both directions in one pass over the blocks of the similarity matrix.
+
+A block is read twice, for the maxima of groups of its columns and of its rows. Only a group that
+beats what its row already has is looked into, so that few cells are ever compared one by one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from clusterea.errors import InputError
+from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
+from clusterea.types import Pair
+
+BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of one float32 block: 128 MB, 4 GB
+CHUNK_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}  # scored at a time; a CPU's stay in its cache
+GATHERED_CELLS = {"cpu": 1 << 22, "cuda": 1 << 26}  # taken out of a block at a time
+GROUP = 64  # cells of one maximum, at most; blocks are padded to a multiple of it
+SPARE = 16  # cells kept beyond k: products are rounded, and ties weigh in
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbors:
+    """For each row its nearest of the other side, the nearest first."""
+
+    indices: Tensor  # (rows, k) int64
+    values: Tensor  # (rows, k) float32: cosines, falling
+
+    def mean(self, count: int) -> Tensor:
+        """(rows,): the mean of the `count` best values, or of all where there are fewer."""
+        return self.values[:, :count].mean(1)
+
+
+Nearest: TypeAlias = Pair[Neighbors]  # of the sources among the targets, and the other way round
+
+
+@torch.no_grad()
+def nearest(
+    source: Tensor,
+    target: Tensor,
+    k: int,
+    ties: Pair[Tensor],
+    seed: int,
+    *,
+    device: torch.device | None = None,
+    block: Pair[int] | None = None,
+    spare: int = SPARE,
+    progress: Progress | None = None,
+) -> Nearest:
+    """The k largest cosines of each source and of each target, exactly.
+
+    The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
+    float64. Of equal cosines that with the larger product of tie vectors comes first. So neither
+    blocks nor device nor the order of ids show in the result.
+
+    Args:
+        source: (m, dim): rows of unit length, on host or device, float32 or float16.
+        target: (n, dim): likewise.
+        k: How many; all of the other side, where it has fewer.
+        ties: (m,) and (n,): the entities' keys.
+        seed: Another seed, another order of ties.
+        device: Where to work, and where the result will be; that of `source` if not given.
+        block: Rows and columns of a block. Changes nothing but speed and memory.
+        spare: How many cells of a row beyond k are scored in float64.
+        progress: Called with the number of blocks done, and of all.
+    """
+    device = device or source.device
+    sizes = Pair(len(source), len(target))
+    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
+    if not width.source or not width.target:
+        return sizes.map(lambda rows: _none(rows, device))
+    vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
+    steps = (block or _block(sizes, device)).zip(sizes).map(lambda pair: _padded(min(pair)))
+    columns = [
+        (begin, _extended(target[begin : begin + steps.target], vectors.target, begin))
+        for begin in range(0, sizes.target, steps.target)
+    ]
+    best_sources = [_Best(len(right), width.target, device) for _, right in columns]
+    targets = torch.empty(sizes.source, width.source, dtype=torch.int32, device=device)
+    blocks = len(columns) * -(-sizes.source // steps.source)
+    done = 0
+    for top in range(0, sizes.source, steps.source):
+        left = _extended(source[top : top + steps.source], vectors.source, top)
+        best_targets = _Best(len(left), width.source, device)
+        for (begin, right), best in zip(columns, best_sources, strict=True):
+            scores = _product(left, right)
+            scores[sizes.source - top :] = -torch.inf  # padding
+            scores[:, sizes.target - begin :] = -torch.inf
+            best_targets.offer(scores, begin)
+            best.offer(scores.T, top)
+            del scores  # before the next one is made
+            done += 1
+            if progress:
+                progress(done, blocks)
+        targets[top : top + steps.source] = best_targets.ids()[: sizes.source - top]
+    sources = torch.cat([best.ids() for best in best_sources])[: sizes.target]
+    del columns, best_sources
+    return Pair(
+        _rescored(source, target, targets, vectors, k),
+        _rescored(target, source, sources, vectors.swap(), k),
+    )
+
+
+@torch.no_grad()
+def nearest_approximate(
+    source: Tensor,
+    target: Tensor,
+    k: int,
+    ties: Pair[Tensor],
+    seed: int,
+    *,
+    probes: int = 32,
+    spare: int = SPARE,
+) -> Nearest:
+    """What `nearest` returns, but for neighbors missed: by faiss, on the CPU, in much less time.
+
+    Each side is cut into 4 √n lists and a row is compared with those `probes` of them that are
+    nearest. The values are exact.
+    """
+    try:
+        faiss = _faiss()
+    except ImportError as error:
+        raise InputError(
+            "approximate neighbors need faiss: pip install 'clusterea[faiss]'"
+        ) from error
+    sizes = Pair(len(source), len(target))
+    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
+    if not width.source or not width.target:
+        return sizes.map(lambda rows: _none(rows, source.device))
+    # The lists are drawn from the rows in the order of their keys, not of their ids.
+    orders = ties.map(lambda keys: keys.argsort())
+    vectors = tie_vectors(ties, seed)
+    left = _extended(source, vectors.source, 0)[: sizes.source].numpy()
+    right = _extended(target, vectors.target, 0)[: sizes.target].numpy()
+    targets = orders.target[_search(faiss, left, right[orders.target], width.source, probes)]
+    sources = orders.source[_search(faiss, right, left[orders.source], width.target, probes)]
+    return Pair(
+        _rescored(source, target, targets, vectors, k),
+        _rescored(target, source, sources, vectors.swap(), k),
+    )
+
+
+def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
+    """The share of the exact neighbors that were found, in each direction."""
+
+    def share(sides: tuple[Neighbors, Neighbors]) -> float:
+        found, wanted = (neighbors.indices.sort(1).values for neighbors in sides)
+        if not wanted.numel():
+            return 1.0
+        slots = torch.searchsorted(found, wanted).clamp(max=found.shape[1] - 1)
+        return float((found.gather(1, slots) == wanted).double().mean())
+
+    return approximate.zip(exact).map(share)
+
+
+class _Best:
+    """The best cells of each row so far, and behind them those that have come since."""
+
+    def __init__(self, rows: int, width: int, device: torch.device) -> None:
+        self.width = width
+        self.every = torch.arange(rows + 1, device=device)
+        self.cells = torch.full((rows, 2 * width), -torch.inf, device=device)
+        self.columns = torch.zeros(rows, 2 * width, dtype=torch.int32, device=device)
+        self.filled = torch.zeros(rows, dtype=torch.int64, device=device)  # of the second half
+        self.floor = torch.full((rows,), -torch.inf, device=device)  # a cell must be above
+
+    def offer(self, block: Tensor, begin: int) -> None:
+        """Takes what it needs of a (rows, columns) block whose first column is `begin`."""
+        rows, columns = block.shape
+        group = GROUP
+        while group > 1 and columns < 3 * group * self.width:
+            group //= 2
+        # Cells a stride apart form a group: maxima are then of whole vectors on every device.
+        groups = block.view(rows, group, columns // group)
+        maxima = _maxima(block, group)  # (rows, groups)
+        promising = (maxima > self.floor.unsqueeze(1)).nonzero()
+        if len(promising) * group > 4 * self.width * rows and maxima.shape[1] >= self.width:
+            # As many groups have a cell that is no worse than this.
+            bound = maxima.topk(self.width, dim=1, sorted=False).values.amin(1)
+            below = torch.nextafter(bound, torch.full_like(bound, -torch.inf))
+            self.floor = torch.maximum(self.floor, below)
+            promising = (maxima > self.floor.unsqueeze(1)).nonzero()
+        limit = GATHERED_CELLS[block.device.type]
+        for part in promising.tensor_split(1 + len(promising) * group // limit):
+            row, stride = part.unbind(1)
+            cells = groups[row, :, stride]  # (part, group)
+            which, member = (cells > self.floor[row].unsqueeze(1)).nonzero().unbind(1)
+            columns_of = begin + member * maxima.shape[1] + stride[which]
+            self._add(row[which], columns_of.int(), cells[which, member])
+
+    def ids(self) -> Tensor:
+        """(rows, width) int32: the columns of the best cells, in no order."""
+        self._merge(self.filled.nonzero().flatten())
+        return self.columns[:, : self.width]
+
+    def _add(self, rows: Tensor, columns: Tensor, cells: Tensor) -> None:
+        """Puts cells behind their rows' best; `rows` rise."""
+        while len(rows):
+            offsets = torch.searchsorted(rows, self.every)
+            slots = (self.filled - offsets[:-1])[rows] + torch.arange(len(rows), device=rows.device)
+            self.filled += offsets.diff()
+            full = (self.filled > self.width).nonzero().flatten()
+            if len(full) == 0:
+                self._put(rows, slots, columns, cells)
+                return
+            fits = slots < self.width
+            self._put(rows[fits], slots[fits], columns[fits], cells[fits])
+            self._merge(full)
+            late = ~fits & (cells > self.floor[rows])
+            rows, columns, cells = rows[late], columns[late], cells[late]
+
+    def _put(self, rows: Tensor, slots: Tensor, columns: Tensor, cells: Tensor) -> None:
+        self.cells[rows, slots + self.width] = cells
+        self.columns[rows, slots + self.width] = columns
+
+    def _merge(self, rows: Tensor) -> None:
+        """Makes the best of both halves the first half of these rows."""
+        best = self.cells[rows].topk(self.width, dim=1, sorted=False)
+        self.columns[rows, : self.width] = self.columns[rows].gather(1, best.indices)
+        self.cells[rows, : self.width] = best.values
+        self.cells[rows, self.width :] = -torch.inf
+        self.floor[rows] = torch.maximum(self.floor[rows], best.values.amin(1))
+        self.filled[rows] = 0
+
+
+def _maxima(block: Tensor, group: int) -> Tensor:
+    """(rows, groups): the largest cell of each group, in the memory order of the block."""
+    rows, columns = block.shape
+    if block.is_contiguous():
+        return block.view(rows, group, columns // group).amax(1)
+    return block.T.view(group, columns // group, rows).amax(0).T
+
+
+def _extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
+    """(padded rows, dim + DIMENSIONS): the rows from `begin` as factors of products.
+
+    float16 on a GPU, float32 on a CPU, with the tie vectors as further dimensions.
+    """
+    count, dim = rows.shape
+    kind = torch.float16 if ties.device.type == "cuda" else torch.float32
+    aligned = dim + DIMENSIONS + -dim % 8  # as tensor cores like it
+    result = torch.zeros(_padded(count), aligned, dtype=kind, device=ties.device)
+    result[:count, :dim] = rows.to(ties.device)
+    result[:count, dim : dim + DIMENSIONS] = as_dimensions(ties[begin : begin + count])
+    if not bool(result.isfinite().all()):
+        raise ValueError("embeddings must be finite.")
+    return result
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    if left.dtype == torch.float16:
+        return torch.mm(left, right.T, out_dtype=torch.float32)
+    return left @ right.T
+
+
+def _rescored(
+    rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int
+) -> Neighbors:
+    """The best k of the chosen columns of each row, by their cosines in float64."""
+    count, width = chosen.shape
+    k = min(k, width)
+    indices = torch.empty(count, k, dtype=torch.int64, device=chosen.device)
+    values = torch.empty(count, k, device=chosen.device)
+    cosines = _dots(rows, others, chosen).float()
+    for part in _chunks(count, width * DIMENSIONS, chosen.device):
+        # Eight products of 24-bit numbers are exact in float64: no order of summing shows.
+        tied = _dots(ties.source[part], ties.target, chosen[part])
+        order = tied.argsort(1, descending=True)
+        best = cosines[part].gather(1, order).sort(stable=True, dim=1, descending=True)
+        indices[part] = chosen[part].gather(1, order.gather(1, best.indices[:, :k]))
+        values[part] = best.values[:, :k]
+    return Neighbors(indices, values)
+
+
+def _dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
+    """(rows, width): each row's products with its columns of `others`, summed in float64."""
+    count, width = columns.shape
+    others = others.to(columns.device)
+    dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)
+    for part in _chunks(count, width * others.shape[1], columns.device):
+        near = others.index_select(0, columns[part].flatten()).view(-1, width, others.shape[1])
+        row = rows[part].to(columns.device).unsqueeze(2)
+        dots[part] = torch.bmm(near.double(), row.double()).squeeze(2)
+    return dots
+
+
+def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
+    """Parts of so many rows that they hold CHUNK_NUMBERS, if each holds `numbers`."""
+    step = max(1, CHUNK_NUMBERS[device.type] // numbers)
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def _block(sizes: Pair[int], device: torch.device) -> Pair[int]:
+    """Blocks of about one size and at most BLOCK_CELLS, twice as wide as high where they can be."""
+    cells = BLOCK_CELLS[device.type]
+    columns = _even(sizes.target, isqrt(2 * cells))
+    return Pair(_even(sizes.source, cells // columns), columns)
+
+
+def _even(size: int, limit: int) -> int:
+    """The step that cuts `size` into the fewest parts within the limit, all alike."""
+    return -(-size // -(-size // limit))
+
+
+def _padded(size: int) -> int:
+    return -(-size // GROUP) * GROUP
+
+
+def _none(rows: int, device: torch.device) -> Neighbors:
+    empty = torch.empty(rows, 0, device=device)
+    return Neighbors(empty.long(), empty)
+
+
+def _faiss() -> Any:
+    # faiss brings its own OpenBLAS, which takes newer processors for very old ones.
+    kernels = {"AVX512": "SkylakeX", "AVX2": "Haswell"}
+    capability = torch.backends.cpu.get_cpu_capability()
+    if capability in kernels:
+        os.environ.setdefault("OPENBLAS_CORETYPE", kernels[capability])
+    return importlib.import_module("faiss")
+
+
+def _search(faiss: Any, queries: Any, rows: Any, width: int, probes: int) -> Tensor:
+    """(queries, width) int64: the nearest rows, in an inverted file of 4 √rows lists."""
+    count, dim = rows.shape
+    lists = max(1, min(4 * isqrt(count), count // 39))  # 39 rows a list are faiss's least
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, lists, faiss.METRIC_INNER_PRODUCT)
+    index.train(rows)
+    index.add(rows)
+    index.nprobe = min(probes, lists)
+    found = torch.from_numpy(index.search(queries, width)[1])
+    short = (found < 0).any(1).nonzero().flatten()  # their lists held too few
+    if len(short):
+        index.nprobe = lists
+        found[short] = torch.from_numpy(index.search(queries[short.numpy()], width)[1])
+    return found

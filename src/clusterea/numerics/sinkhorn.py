@@ -1,0 +1,201 @@
+"""Sinkhorn: a similarity matrix scaled until every row and every column hands out the same.
+
+With S the cosines of m source rows and n target columns, the kernel is K = exp((S - 1) / T): 1 for
+equal vectors, less for all others. A cell of the result is u_i K_ij v_j, from `rounds` alternations
+that begin with v = 1:
+
+    u = 1 / (K v + c),    v = 1 / (Kᵀ u + d).
+
+c and d are the outside options, what a row or column could have instead of a partner: the kernel's
+value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is taken only where
+its cost 1 - S_ij is less than that of leaving both outside, (1 - o_i) + (1 - o_j). With exp(S / T)
+in the place of K that would be S_ij > o_i + o_j: nearly never. After one round or more:
+
+- plain, m = n: columns sum to 1, and rows approach 1 as rounds grow.
+- plain, m ≠ n: columns sum to 1, and rows approach n / m: no scaling makes both 1.
+- with outside options: in each column sum + v d = 1, and in each row sum + u c approaches 1. The
+  outside takes the rest, so columns sum to at most 1, and rows do in the limit.
+
+Columns are updated last, so the transposed problem gives the transposed result only in the limit of
+many rounds (in the plain form with m ≠ n, up to the factor m / n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clusterea.errors import InputError
+from clusterea.types.pair import Pair
+
+SLAB_CELLS = 1 << 24  # cells a log-domain step holds at once: 64 MiB in float32
+SAME = 1.0  # the similarity at which the kernel is 1
+
+# What float32, from e^-87.3 to e^88.7, is sure to hold. Divide every row of the kernel by its
+# largest cell, then every column: all cells lie in [e^-R, 1], and each row and column holds a 1.
+# Let R ≤ 110, store cells times e^24, and multiply with vectors whose largest entry is e^lift,
+# lift = 64 - log(size). Then
+# - a cell is at least e^(24 - 110) = e^-86: none is lost;
+# - a sum is at most size · e^(24 + lift) = e^88: none overflows;
+# - a sum is at least e^-86 · e^lift, by the cell that meets the largest entry: none vanishes;
+# - entries lost below e^-87 take at most size · e^(24 - 87) from it: a share of size² · e^-41,
+#   which is 1e-8 at 60,000 and 1e-6 at a million.
+# Nothing is asked of potentials and outside options: between two products they are logarithms,
+# in float64, as rounding them at 80 would cost more than all the sums.
+# For cosines R ≤ 2 / T, so that a temperature of 1 / 55 = 0.0182 or more always fits.
+WIDEST = 110.0
+CELL_LIFT = 24.0
+SUM_LIFT = 88.0
+
+
+@dataclass(frozen=True, slots=True)
+class Potentials:
+    """What scales a matrix: the log of a cell is S_ij / temperature + source_i + target_j.
+
+    They are log u and log v, each less half of the kernel's constant 1 / temperature. In the plain
+    form a factor can move from u to v; here the means of the two are equal.
+    """
+
+    source: Tensor  # (m,)
+    target: Tensor  # (n,)
+
+
+def values(
+    similarity: Tensor, rows: Tensor, columns: Tensor, potentials: Potentials, temperature: float
+) -> Tensor:
+    """(cells,): the scaled values of the cells (rows, columns), given their similarities."""
+    source = potentials.source.index_select(0, rows)
+    target = potentials.target.index_select(0, columns)
+    return (similarity / temperature + source + target).exp()
+
+
+@torch.no_grad()
+def sinkhorn(
+    similarity: Tensor, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
+) -> Potentials:
+    """The potentials after `rounds` rounds, in the memory of the one matrix, which is overwritten.
+
+    Each round is two matrix-vector products with the kernel where float32 can hold it, and
+    otherwise, or where the matrix is in half precision, what `sinkhorn_log` does.
+
+    Args:
+        similarity: (m, n): cosines; CONSUMED: what it holds afterwards is of no use.
+        temperature: T; the smaller, the nearer to a one-to-one assignment.
+        rounds: How often rows and columns are scaled; 0 leaves the kernel as it is.
+        outside: (m,) and (n,): the similarity that stands for staying outside; None for none.
+
+    Raises:
+        InputError: A similarity is NaN or infinite.
+    """
+    if not rounds or not similarity.numel() or similarity.dtype.itemsize < 4:
+        return sinkhorn_log(similarity, temperature, rounds, outside)
+    row_best = similarity.amax(1)  # (m,)
+    similarity.sub_(row_best.unsqueeze(1))
+    column_best = similarity.amax(0)  # (n,), of what is left; aminmax would be slow on a CPU
+    width = (column_best - similarity.amin(0)).amax().item() / temperature
+    if not math.isfinite(width):
+        raise _not_finite("similarity")
+    if width > WIDEST:
+        shifted = None if outside is None else Pair(outside.source - row_best, outside.target)
+        source, target = _log_rounds(similarity, temperature, rounds, shifted)
+        return _potentials(source - row_best.double() / temperature, target, similarity, outside)
+
+    kernel = similarity.sub_(column_best - CELL_LIFT * temperature).div_(temperature).exp_()
+    # S_ij / T = log kernel_ij + row_i + column_j: `source` and `target` are the potentials of the
+    # kernel, more by `row` and `column` than those of the similarity.
+    row = row_best.double() / temperature - CELL_LIFT
+    column = column_best.double() / temperature
+    options = _log_options(similarity, temperature, outside)
+    by_row, by_column = options.source - row, options.target - column
+    lift = SUM_LIFT - CELL_LIFT - math.log(max(similarity.shape))
+    aim = _log_row_sum(similarity, outside)
+    source, target = row, column - SAME / 2 / temperature
+    for _ in range(rounds):
+        source = aim - torch.logaddexp(_log_product(kernel, target, lift), by_row)
+        target = -torch.logaddexp(_log_product(kernel.T, source, lift), by_column)
+    return _potentials(source - row, target - column, similarity, outside)
+
+
+@torch.no_grad()
+def sinkhorn_log(
+    similarity: Tensor, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
+) -> Potentials:
+    """The same in the log domain, at any temperature and precision; `similarity` stays as it is.
+
+    Works by slabs of rows, one pass over the matrix a round; half precision is computed in float32.
+    """
+    if similarity.numel() and not all(bound.isfinite() for bound in similarity.aminmax()):
+        raise _not_finite("similarity")
+    source, target = _log_rounds(similarity, temperature, rounds, outside)
+    return _potentials(source, target, similarity, outside)
+
+
+def _log_rounds(
+    similarity: Tensor, temperature: float, rounds: int, outside: Pair[Tensor] | None
+) -> Pair[Tensor]:
+    """(m,) and (n,): the potentials after `rounds` rounds in the log domain."""
+    options = _log_options(similarity, temperature, outside)
+    source, target = options.map(lambda o: torch.full_like(o, -SAME / 2 / temperature))
+    if not similarity.numel():
+        return Pair(source, target)
+    aim = _log_row_sum(similarity, outside)
+    dtype = torch.promote_types(similarity.dtype, torch.float32)
+    for _ in range(rounds):
+        totals = torch.full_like(target, -torch.inf)
+        for rows in _slabs(*similarity.shape):
+            cells = (similarity[rows].to(dtype) / temperature).add_(target.to(dtype))
+            source[rows] = aim - torch.logaddexp(cells.logsumexp(1).double(), options.source[rows])
+            cells.add_(source[rows].to(dtype).unsqueeze(1))
+            totals = torch.logaddexp(totals, cells.logsumexp(0).double())
+        target = -torch.logaddexp(totals - target, options.target)
+    return Pair(source, target)
+
+
+def _log_options(
+    similarity: Tensor, temperature: float, outside: Pair[Tensor] | None
+) -> Pair[Tensor]:
+    """(m,) and (n,): log c and log d, less their half of the constant; -inf for none."""
+    rows, columns = similarity.shape
+    if outside is None:
+        none = similarity.new_full((), -torch.inf, dtype=torch.float64)
+        return Pair(none.expand(rows), none.expand(columns))
+    if not all(bool(side.isfinite().all()) for side in outside):
+        raise _not_finite("outside")
+    logs = outside.map(lambda side: (side.double() - SAME / 2) / temperature)
+    return Pair(logs.source.expand(rows), logs.target.expand(columns))
+
+
+def _log_row_sum(similarity: Tensor, outside: Pair[Tensor] | None) -> float:
+    """What rows are scaled to. Plain ones to n / m: at 1 the potentials would drift each round."""
+    rows, columns = similarity.shape
+    return math.log(columns / rows) if outside is None else 0.0
+
+
+def _log_product(kernel: Tensor, logs: Tensor, lift: float) -> Tensor:
+    """log(kernel · exp(logs)), without a vector that float32 can't hold."""
+    top = logs.amax() - lift
+    return torch.mv(kernel, (logs - top).exp_().to(kernel.dtype)).double().log_().add_(top)
+
+
+def _potentials(
+    source: Tensor, target: Tensor, similarity: Tensor, outside: Pair[Tensor] | None
+) -> Potentials:
+    """The potentials; where the factor between them is free, with equal means."""
+    if outside is None and similarity.numel():
+        excess = (source.mean() - target.mean()) / 2
+        source, target = source - excess, target + excess
+    dtype = torch.promote_types(similarity.dtype, torch.float32)
+    return Potentials(source.to(dtype), target.to(dtype))
+
+
+def _slabs(rows: int, columns: int) -> Iterator[slice]:
+    step = max(1, SLAB_CELLS // columns)
+    return (slice(begin, begin + step) for begin in range(0, rows, step))
+
+
+def _not_finite(name: str) -> InputError:
+    return InputError(f"{name} must be finite, but holds NaN or infinity.")

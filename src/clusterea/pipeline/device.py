@@ -1,0 +1,23 @@
+"""Where to compute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusterea.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
+        raise InputError(f"--device must be auto, cpu or cuda. Got {name!r} instead.")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch sees no GPU here. Try --device cpu.")
+    return torch.device(name)

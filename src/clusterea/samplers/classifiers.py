@@ -1,0 +1,132 @@
+"""Classifiers that extend the seeds' labels to every entity of a graph, chosen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from clusterea.errors import InputError, unknown_name
+from clusterea.models.encoder import glorot
+
+Label = Callable[
+    [Tensor], Tensor
+]  # (n, dim) anywhere → (n, classes) on the device, log-probabilities
+# examples, their labels, classes, seed, device → what labels other rows
+Classifier = Callable[[Tensor, Tensor, int, int, torch.device], Label]
+
+UNITS, DROPOUT = 128, 0.5
+EPOCHS, EXAMPLES_PER_STEP, RATE = 30, 512, 1e-3
+LEAST_STEPS, MOST_STEPS = 300, 6000  # so that neither few seeds nor very many spoil it
+ROWS = 1 << 17  # labelled at a time
+
+
+def softmax(
+    examples: Tensor, labels: Tensor, classes: int, seed: int, device: torch.device
+) -> Label:
+    """A network with one hidden layer."""
+    draw, drop = torch.Generator().manual_seed(seed), torch.Generator(device).manual_seed(seed)
+    shapes = ((examples.shape[1], UNITS), (UNITS, classes))
+    drawn = [glorot(*shape, generator=draw).detach() for shape in shapes]
+    parameters = [
+        torch.nn.Parameter(each.to(device))
+        for each in (*drawn, torch.zeros(UNITS), torch.zeros(classes))
+    ]
+    first, second, first_bias, second_bias = parameters
+    mean = examples.sum(0) / max(len(examples), 1)
+    scale = ((examples - mean).square().sum(0) / max(len(examples), 1)).sqrt_()
+    scale[scale <= 1e-6 * mean.abs()] = 1.0  # constant: nothing is learned from it, so nothing told
+
+    def hidden(rows: Tensor) -> Tensor:
+        return torch.relu(torch.addmm(first_bias, (rows - mean) / scale, first))
+
+    optimizer = torch.optim.Adam(parameters, lr=RATE, fused=device.type == "cuda")
+    for chosen in _steps(len(examples), draw):
+        picked = chosen.to(device)
+        active = hidden(examples.index_select(0, picked))
+        kept = torch.rand(active.shape, generator=drop, device=device) >= DROPOUT
+        scores = torch.addmm(second_bias, active * kept / (1 - DROPOUT), second)
+        optimizer.zero_grad()
+        functional.cross_entropy(scores, labels.index_select(0, picked)).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    def label(rows: Tensor) -> Tensor:
+        return torch.addmm(second_bias, hidden(rows.to(device)), second).log_softmax(1)
+
+    return _in_blocks(label, classes, device)
+
+
+def xgboost(
+    examples: Tensor, labels: Tensor, classes: int, seed: int, device: torch.device
+) -> Label:
+    """The paper's classifier, with its own defaults."""
+    try:
+        from xgboost import DMatrix, build_info, train
+    except ImportError as error:
+        raise InputError(
+            "the classifier xgboost is not installed: pip install 'clusterea[xgboost]', or choose "
+            "--set sampling.classifier=softmax."
+        ) from error
+    present, contiguous = torch.unique(labels, return_inverse=True)  # some may have no member
+    if len(present) < 2:  # it refuses a single class
+        fixed = torch.full((classes,), -torch.inf if len(present) else 0.0, device=device)
+        fixed[present] = 0.0
+        return lambda rows: fixed.expand(len(rows), classes)
+    # Its classifier class would need scikit-learn too; this is what that class does.
+    settings = {
+        "objective": "multi:softprob",
+        "num_class": len(present),
+        "seed": seed % 2**31,
+        "device": "cuda" if device.type == "cuda" and build_info()["USE_CUDA"] else "cpu",
+    }
+    data = DMatrix(examples.cpu().numpy(), contiguous.cpu().numpy())
+    model: Any = train(settings, data, num_boost_round=100)
+
+    def label(rows: Tensor) -> Tensor:
+        result = torch.full((len(rows), classes), -torch.inf, device=device)
+        likely = model.predict(DMatrix(rows.cpu().numpy()))
+        result[:, present] = torch.from_numpy(likely).to(device).log()
+        return result
+
+    return _in_blocks(label, classes, device)
+
+
+CLASSIFIERS: dict[str, Classifier] = {"xgboost": xgboost, "softmax": softmax}
+
+
+def find_classifier(name: str) -> Classifier:
+    """The classifier called `name`; an unknown name is answered with the known ones."""
+    if name not in CLASSIFIERS:
+        raise unknown_name("classifier", name, CLASSIFIERS)
+    return CLASSIFIERS[name]
+
+
+def _in_blocks(label: Label, classes: int, device: torch.device) -> Label:
+    """The same for any number of rows, a block of them at a time."""
+
+    @torch.no_grad()
+    def whole(rows: Tensor) -> Tensor:
+        result = torch.empty(len(rows), classes, device=device)
+        for start in range(0, len(rows), ROWS):
+            result[start : start + ROWS] = label(rows[start : start + ROWS])
+        return result
+
+    return whole
+
+
+def _steps(examples: int, draw: torch.Generator) -> list[Tensor]:
+    """The examples of each step, in epochs of shuffled ones."""
+    if examples == 0:
+        return []
+    per_epoch = -(-examples // EXAMPLES_PER_STEP)
+    wanted = min(max(EPOCHS * per_epoch, LEAST_STEPS), MOST_STEPS)
+    epochs = -(-wanted // per_epoch)
+    steps = [
+        chosen
+        for _ in range(epochs)
+        for chosen in torch.split(torch.randperm(examples, generator=draw), EXAMPLES_PER_STEP)
+    ]
+    return steps[:wanted]

@@ -1,0 +1,137 @@
+"""A two-layer graph convolution that labels the nodes of one graph from a few known ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from clusterea.config import SamplingConfig
+from clusterea.graph.adjacency import weighted_adjacency
+from clusterea.models.encoder import glorot
+from clusterea.numerics.sparse_matmul import SparseMatrix
+from clusterea.seeding import generator
+from clusterea.types import KnowledgeGraph
+
+DROPOUT = 0.5
+COLUMNS, ROWS = 128, 1 << 18  # of the features at a time: bound what is moved to the device
+
+
+def classify_nodes(
+    graph: KnowledgeGraph,
+    features: Tensor,
+    known: Tensor,
+    labels: Tensor,
+    config: SamplingConfig,
+    device: torch.device,
+) -> Tensor:
+    """(nodes, classes): log-probabilities of every node, learned from the known ones.
+
+    A relu((A X) W1 + b1) W2 + b2, with the columns of A X standardized and half of the hidden units
+    dropped in each epoch; then smoothed over the graph. X is fixed, so A X is computed once, and
+    only for the nodes that the known ones hear from, since no other has a part in the loss. That
+    is the one copy of features that is made.
+
+    Args:
+        graph: Its functionality-weighted adjacency is A.
+        features: (nodes, dim): X, on the host or the device.
+        known: (n,) the nodes with a label.
+        labels: (n,) theirs.
+        config: Epochs, units, rate, smoothing.
+        device: Where to compute.
+    """
+    classes, units = config.num_batches, config.gcn_units
+    draw = generator(config.seed, "gcn")
+    drawn = glorot(features.shape[1], units, generator=draw), glorot(units, classes, generator=draw)
+    parameters = [
+        torch.nn.Parameter(each.detach().to(device))
+        for each in (*drawn, torch.zeros(units), torch.zeros(classes))
+    ]
+    adjacency = weighted_adjacency(graph).to(device)
+    if len(known) == 0:
+        return torch.zeros(graph.num_entities, classes, device=device)
+    known, labels = known.to(device), labels.to(device)
+    outer, heard = adjacency.select(known).compact()
+    inner = _product(adjacency.select(heard), features)
+    mean = inner.mean(0)
+    scale = inner.sub_(mean).square().mean(0).sqrt_()
+    scale[scale < 1e-12] = 1.0  # a column that says nothing must not say it loudly
+    _fit(parameters, inner.div_(scale), outer, labels, config, device)
+    del inner
+    scores = _scores(parameters, adjacency, features, mean, scale, device)
+    return _smoothed(scores, adjacency, known, labels, config)
+
+
+def _fit(
+    parameters: list[torch.nn.Parameter],
+    inner: Tensor,
+    outer: SparseMatrix,
+    labels: Tensor,
+    config: SamplingConfig,
+    device: torch.device,
+) -> None:
+    """Trains the parameters in place, by full-batch epochs of Adam."""
+    first, second, first_bias, second_bias = parameters
+    drop = generator(config.seed, "gcn-dropout", device=device)
+    optimizer = torch.optim.Adam(parameters, lr=config.gcn_rate, fused=device.type == "cuda")
+    for _ in range(config.gcn_epochs):
+        hidden = torch.relu(torch.addmm(first_bias, inner, first))
+        kept = torch.empty_like(hidden).bernoulli_(1 - DROPOUT, generator=drop)
+        scores = outer @ (hidden * kept / (1 - DROPOUT) @ second) + second_bias
+        optimizer.zero_grad()
+        cross_entropy(scores, labels).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+@torch.no_grad()
+def _scores(
+    parameters: list[torch.nn.Parameter],
+    adjacency: SparseMatrix,
+    features: Tensor,
+    mean: Tensor,
+    scale: Tensor,
+    device: torch.device,
+) -> Tensor:
+    """(nodes, classes) of every node.
+
+    (A X - mean) / scale · W1 is A (X W) - mean W with W = W1 / scale: so X is narrowed to the
+    hidden units before A mixes it.
+    """
+    first, second, first_bias, second_bias = parameters
+    scaled = first / scale.unsqueeze(1)
+    projected = torch.empty(len(features), len(first_bias), device=device)
+    for start in range(0, len(features), ROWS):
+        projected[start : start + ROWS] = features[start : start + ROWS].to(device) @ scaled
+    hidden = torch.relu(adjacency.apply(projected) - mean @ scaled + first_bias)
+    return adjacency.apply(hidden @ second) + second_bias
+
+
+@torch.no_grad()
+def _smoothed(
+    scores: Tensor, adjacency: SparseMatrix, known: Tensor, labels: Tensor, config: SamplingConfig
+) -> Tensor:
+    """Log-probabilities after rounds in which every node hears its neighbours, the known fixed.
+
+    Two layers see two hops; the labels of the known nodes reach farther. Without it METIS-CPS,
+    which has the whole graph in view, keeps more links together than the network does.
+    """
+    own = scores.softmax(1)
+    truth = one_hot(labels, scores.shape[1]).to(own.dtype)
+    sums = adjacency.apply(torch.ones_like(own[:, :1]))
+    result = own.clone()
+    for _ in range(config.smoothing_rounds):
+        result[known] = truth
+        heard = adjacency.apply(result) / sums
+        result = torch.lerp(own, heard, config.smoothing)
+    result[known] = truth
+    return result.clamp(min=1e-12).log()
+
+
+def _product(matrix: SparseMatrix, features: Tensor) -> Tensor:
+    """The matrix times the features, a few columns at a time."""
+    device = matrix.values.device
+    result = torch.empty(matrix.num_rows, features.shape[1], device=device)
+    for start in range(0, features.shape[1], COLUMNS):
+        part = features[:, start : start + COLUMNS].to(device).contiguous()
+        result[:, start : start + COLUMNS] = matrix.apply(part)
+    return result

@@ -1,0 +1,153 @@
+"""METIS against cuts that can be checked by hand, and beside the program."""
+
+from __future__ import annotations
+
+import gc
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterea.graph.metis import MetisBeside, SimpleGraph, from_edges, metis, simple_graph
+from clusterea.types import IntArray, KnowledgeGraph
+from small_graphs import HAND, knowledge_graphs, random_pair
+
+Edge = tuple[int, int]
+
+
+def simple(edges: list[Edge], nodes: int) -> SimpleGraph:
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return from_edges(ends[:, 0], ends[:, 1], nodes)
+
+
+def edges_of(graph: SimpleGraph) -> list[Edge]:
+    return list(zip(graph.owners().tolist(), graph.neighbors.tolist(), strict=True))
+
+
+def weighted(graph: SimpleGraph, heavy: dict[Edge, int]) -> IntArray:
+    """Each edge's weight under both its ends; one where nothing else is said."""
+    both = heavy | {(tail, head): weight for (head, tail), weight in heavy.items()}
+    return np.array([both.get(edge, 1) for edge in edges_of(graph)])
+
+
+CLIQUES = simple([*combinations(range(6), 2), *combinations(range(6, 12), 2), (2, 9)], 12)
+#: 0-1-2-3-0: cut in two equal parts, it loses two opposite edges.
+SQUARE = simple([(0, 1), (1, 2), (2, 3), (3, 0)], 4)
+
+
+class TestSimpleGraph:
+    @given(knowledge_graphs())
+    def test_against_a_set_of_pairs(self, graph: KnowledgeGraph) -> None:
+        joined = {(h, t) for h, _, t in graph.triples.tolist() if h != t}
+        built = simple_graph(graph)
+        assert built.num_nodes == graph.num_entities
+        assert edges_of(built) == sorted(joined | {(t, h) for h, t in joined})
+
+    def test_by_hand(self) -> None:
+        built = simple_graph(HAND.source)
+        assert built.offsets.tolist() == [0, 2, 5, 7, 11, 12, 12]
+        assert built.neighbors.tolist() == [1, 3, 0, 2, 3, 1, 3, 0, 1, 2, 4, 3]
+
+    def test_nobody(self) -> None:
+        assert simple([], 0).num_nodes == 0
+        assert edges_of(simple([], 3)) == []
+
+
+class TestCut:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_two_cliques_joined_by_one_edge(self, seed: int) -> None:
+        parts = metis(CLIQUES, 2, seed).tolist()
+        assert len(set(parts[:6])) == len(set(parts[6:])) == 1
+        assert parts[0] != parts[6]
+
+    @pytest.mark.parametrize("heavy", [[(0, 1), (2, 3)], [(1, 2), (3, 0)]])
+    def test_weights_decide_the_cut(self, heavy: list[Edge]) -> None:
+        weights = weighted(SQUARE, dict.fromkeys(heavy, 50))
+        for seed in range(5):
+            parts = metis(SQUARE, 2, seed, weights)
+            assert all(parts[head] == parts[tail] for head, tail in heavy)
+            assert len(set(parts.tolist())) == 2
+
+    def test_heavy_edges_outweigh_cliques(self) -> None:
+        # The first three of each clique are tied across, so the cut goes through the cliques.
+        tied = {(a, a + 6): 1000 for a in range(6)}
+        graph = simple([*edges_of(CLIQUES), *tied], 12)
+        parts = metis(graph, 2, 0, weighted(graph, tied))
+        assert parts[:6].tolist() == parts[6:].tolist()
+        assert sorted(np.bincount(parts).tolist()) == [6, 6]
+
+    def test_is_far_better_than_chance_and_equal(self) -> None:
+        graph = simple_graph(random_pair(0, entities=400, triples=700).source)
+        parts = metis(graph, 4, 0)
+        assert parts.dtype == np.int64
+        assert np.bincount(parts, minlength=4).max() <= 103  # 3 % above the mean
+        cut = float((parts[graph.owners()] != parts[graph.neighbors]).mean())
+        assert cut < 0.4  # by chance 0.75
+
+    def test_seeds(self) -> None:
+        graph = simple_graph(random_pair(0, entities=300, triples=900).source)
+        cuts = [metis(graph, 5, seed).tolist() for seed in (0, 0, 1, 2)]
+        assert cuts[0] == cuts[1]
+        assert cuts[0] != cuts[2] != cuts[3]
+        for seed in (2**31, 2**32 - 1, 2**63 - 1, 2**70):
+            assert len(metis(graph, 5, seed)) == 300
+        assert metis(graph, 5, 2**32 + 1).tolist() == cuts[2]  # METIS reads 32 bits
+
+    @given(knowledge_graphs(), st.integers(1, 9))
+    def test_any_graph_and_any_number_of_parts(self, graph: KnowledgeGraph, parts: int) -> None:
+        labels = metis(simple_graph(graph), parts, 0)
+        assert labels.shape == (graph.num_entities,)
+        assert ((labels >= 0) & (labels < parts)).all()
+
+    def test_no_more_nodes_than_parts(self) -> None:
+        assert metis(SQUARE, 4, 0).tolist() == [0, 1, 2, 3]
+        assert metis(SQUARE, 9, 0).tolist() == [0, 1, 2, 3]
+        assert metis(simple([], 0), 2, 0).tolist() == []
+
+    def test_no_edges_are_dealt_evenly(self) -> None:
+        assert metis(simple([], 7), 3, 0).tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+class TestBeside:
+    def test_gives_what_metis_gives_as_often_as_asked(self) -> None:
+        graph = simple_graph(random_pair(0, entities=300, triples=900).source)
+        beside = MetisBeside(graph, 5, 2)
+        assert beside.result().tolist() == metis(graph, 5, 2).tolist()
+        assert beside.result().tolist() == metis(graph, 5, 2).tolist()
+        beside.stop()
+
+    def test_can_be_stopped(self) -> None:
+        beside = MetisBeside(CLIQUES, 2, 0)
+        process, folder = beside._process, Path(beside._folder.name)
+        assert process.poll() is None
+        assert folder.is_dir()
+        beside.stop()
+        assert process.poll() is not None
+        assert not folder.exists()
+        beside.stop()  # twice is once
+
+    def test_stopping_when_it_is_done_leaves_nothing_open(self) -> None:
+        beside = MetisBeside(CLIQUES, 2, 0)
+        beside._process.wait()
+        stream = beside._process.stderr
+        beside.stop()
+        assert stream is not None
+        assert stream.closed
+        del beside, stream
+        gc.collect()  # a stream left open would be told here, as an error
+
+    def test_a_failure_is_told(self) -> None:
+        beside = MetisBeside(CLIQUES, 0, 0)
+        with pytest.raises(RuntimeError, match="METIS failed: (.|\n)*Error"):
+            beside.result()
+        beside.stop()
+
+    def test_being_killed_is_a_failure(self) -> None:
+        beside = MetisBeside(CLIQUES, 2, 0)
+        beside._process.kill()
+        with pytest.raises(RuntimeError, match="METIS failed"):
+            beside.result()
+        beside.stop()

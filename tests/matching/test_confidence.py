@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from small_similarities import cells_of, dense_scores, links_of
+from torch import Tensor
+
+from clusterea.matching.cells import Cells
+from clusterea.matching.confidence import confidence
+
+
+def twin(cells: Cells) -> list[float]:
+    """The rule, cell by cell, as if every cell were chosen."""
+    values, (sources, targets) = cells.values.tolist(), cells.ends.map(Tensor.tolist)
+    least = min(values, default=0)
+    result = []
+    for i, value in enumerate(values):
+        product = 1.0
+        for ends in (sources, targets):
+            others = [v for j, v in enumerate(values) if j != i and ends[j] == ends[i]]
+            total = value - least + max(others, default=least) - least
+            product *= (value - least) / total if total else 0.5
+        result.append(product**0.5)
+    return result
+
+
+@given(dense_scores())
+def test_every_cell_has_its_share(scores: Tensor) -> None:
+    cells = cells_of(scores)
+    assert confidence(cells, cells).tolist() == pytest.approx(twin(cells))
+
+
+def test_a_clear_link_is_surer_than_a_close_one() -> None:
+    cells = cells_of(torch.tensor([[0.9, 0.0, 0.1], [0.0, 0.9, 0.8], [0.0, 0.0, 0.5]]))
+    chosen = cells.take((cells.values == 0.9).nonzero().flatten())
+    clear, close = confidence(cells, chosen).tolist()
+    assert links_of(chosen) == {(0, 0), (1, 1)}
+    assert clear > close > 0.5
+
+
+def test_huge_scores_do_not_overflow() -> None:
+    cells = cells_of(torch.tensor([[3e38, -3e38], [-3e38, 3e38]]))
+    assert confidence(cells, cells).tolist() == [1.0, 0.0, 0.0, 1.0]

@@ -1,0 +1,230 @@
+"""Sparse operations against dense twins, where NaN stands for an absent cell."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from clusterea.numerics.cells import (
+    add,
+    both_ways,
+    from_cells,
+    min_max,
+    row_order,
+    sparse_csls,
+    top,
+)
+from clusterea.numerics.knn import Neighbors, nearest
+from clusterea.numerics.ties import pair_hash
+from clusterea.types import Pair, Similarity
+
+ROWS, COLUMNS = 5, 4
+SIZES = Pair(ROWS, COLUMNS)
+TIES = Pair(torch.arange(ROWS) * 7919, torch.arange(COLUMNS) * 104729)
+Cells = list[tuple[int, int, float]]
+
+# Quarters: their sums are exact. Few of them: there are ties.
+some_cells = st.lists(
+    st.tuples(
+        st.integers(0, ROWS - 1),
+        st.integers(0, COLUMNS - 1),
+        st.integers(-3, 3).map(lambda quarters: quarters / 4),
+    ),
+    max_size=25,
+)
+
+
+def matrix(cells: Cells, dtype: torch.dtype = torch.float32) -> Similarity:
+    rows, columns, values = zip(*cells, strict=True) if cells else ((), (), ())
+    return from_cells(
+        torch.tensor(rows, dtype=torch.int64),
+        torch.tensor(columns, dtype=torch.int64),
+        torch.tensor(values, dtype=dtype),
+        SIZES,
+    )
+
+
+def dense(similarity: Similarity) -> Tensor:
+    result = torch.full(tuple(similarity.num_entities), torch.nan)
+    result[similarity.rows(), similarity.columns] = similarity.values.float()
+    return result
+
+
+def assert_dense(similarity: Similarity, wanted: Tensor) -> None:
+    torch.testing.assert_close(dense(similarity), wanted, equal_nan=True)
+
+
+@given(some_cells)
+def test_from_cells_adds_cells_of_one_pair(cells: Cells) -> None:
+    wanted = torch.full(tuple(SIZES), torch.nan)
+    for row, column, value in cells:
+        wanted[row, column] = torch.nan_to_num(wanted[row, column]) + value
+    similarity = matrix(cells)
+    assert similarity.num_cells == len({(row, column) for row, column, _ in cells})
+    assert_dense(similarity, wanted)
+
+
+def test_cells_are_added_in_the_order_given() -> None:
+    cells = [(1, 1, 1e8), (1, 1, 1.0), (1, 1, -1e8)]
+    assert matrix(cells).values.tolist() == [0.0]  # the 1 is lost beside 1e8
+    assert matrix([cells[0], cells[2], cells[1]]).values.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_values_keep_their_type(dtype: torch.dtype) -> None:
+    similarity = matrix([(0, 1, 0.5), (0, 1, 0.25), (3, 0, 1.0)], dtype)
+    results = [
+        similarity,
+        add(similarity, similarity),
+        min_max(similarity),
+        top(similarity, 1, TIES, 0),
+        sparse_csls(similarity, torch.zeros(ROWS, dtype=dtype), torch.zeros(COLUMNS, dtype=dtype)),
+    ]
+    assert {result.values.dtype for result in results} == {dtype}
+
+
+@given(st.lists(some_cells, min_size=1, max_size=4))
+def test_add(parts: list[Cells]) -> None:
+    matrices = [matrix(cells) for cells in parts]
+    stacked = torch.stack([dense(each) for each in matrices])
+    wanted = stacked.nansum(0).where(~stacked.isnan().all(0), torch.nan)
+    assert_dense(add(*matrices), wanted)
+
+
+def test_matrices_of_other_entities_do_not_add() -> None:
+    one = matrix([(0, 1, 0.5)])
+    with pytest.raises(ValueError, match="of the same entities"):
+        add(one, one.swap())
+
+
+@given(some_cells)
+def test_csls(cells: Cells) -> None:
+    similarity = matrix(cells)
+    row_means, column_means = torch.rand(ROWS), torch.rand(COLUMNS)
+    assert_dense(
+        sparse_csls(similarity, row_means, column_means),
+        2 * dense(similarity) - row_means[:, None] - column_means,
+    )
+
+
+@given(some_cells)
+def test_min_max_ends_at_0_and_1(cells: Cells) -> None:
+    similarity = matrix(cells)
+    scaled = min_max(similarity)
+    assert torch.equal(scaled.columns, similarity.columns)
+    if similarity.num_cells:
+        assert scaled.values.max() == 1
+        assert scaled.values.min() == (0 if similarity.values.unique().numel() > 1 else 1)  # type: ignore[no-untyped-call]
+        assert torch.equal(
+            scaled.values.argsort(stable=True), similarity.values.argsort(stable=True)
+        )
+
+
+def order_by_sorting(similarity: Similarity, seed: int) -> list[int]:
+    result = []
+    for row, (start, stop) in enumerate(pairwise(similarity.row_offsets.tolist())):
+        columns = similarity.columns[start:stop]
+        hashes = pair_hash(TIES.source[row].expand(len(columns)), TIES.target[columns], seed)
+        keys = list(zip(similarity.values[start:stop].tolist(), hashes.tolist(), strict=True))
+        result += [start + i for i in sorted(range(len(keys)), key=keys.__getitem__, reverse=True)]
+    return result
+
+
+@given(some_cells, st.sampled_from([torch.float16, torch.float32, torch.float64]))
+def test_row_order(cells: Cells, dtype: torch.dtype) -> None:
+    similarity = matrix(cells, dtype)
+    for seed in (0, 1):
+        assert row_order(similarity, TIES, seed).tolist() == order_by_sorting(similarity, seed)
+
+
+def test_zeros_of_both_signs_tie() -> None:
+    zeros = [(0, column, sign * 0.0) for column, sign in enumerate((1, -1, 1, -1))]
+    positive = [(row, column, 0.0) for row, column, _ in zeros]
+    orders = [row_order(matrix(cells), TIES, 0).tolist() for cells in (zeros, positive)]
+    assert orders[0] == orders[1]
+
+
+@given(some_cells, st.integers(0, 5))
+def test_top(cells: Cells, k: int) -> None:
+    similarity = matrix(cells)
+    wanted = torch.full(tuple(SIZES), torch.nan)
+    order = order_by_sorting(similarity, 0)
+    for row, (start, stop) in enumerate(pairwise(similarity.row_offsets.tolist())):
+        for cell in order[start:stop][:k]:
+            wanted[row, similarity.columns[cell]] = similarity.values[cell]
+    assert_dense(top(similarity, k, TIES, 0), wanted)
+
+
+def test_ties_follow_the_keys_when_ids_are_shuffled() -> None:
+    similarity = matrix([(row, column, 0.5) for row in range(ROWS) for column in range(COLUMNS)])
+    new = Pair(torch.tensor([3, 0, 4, 1, 2]), torch.tensor([2, 0, 3, 1]))
+    keys = Pair(TIES.source[new.source], TIES.target[new.target])
+    kept, shuffled = top(similarity, 2, TIES, 0), top(similarity, 2, keys, 0)
+    torch.testing.assert_close(
+        dense(shuffled), dense(kept)[new.source][:, new.target], equal_nan=True
+    )
+
+
+class TestBothWays:
+    def test_by_hand(self) -> None:
+        of_sources = Neighbors(torch.tensor([[1], [0]]), torch.tensor([[0.5], [0.25]]))
+        of_targets = Neighbors(
+            torch.tensor([[0], [0], [1]]), torch.tensor([[0.125], [0.5], [0.75]])
+        )
+        wanted = torch.tensor([[0.125, 1.0, torch.nan], [0.25, torch.nan, 0.75]])
+        assert_dense(both_ways(Pair(of_sources, of_targets)), wanted)
+        wanted[0, 1] = 0.5
+        assert_dense(both_ways(Pair(of_sources, of_targets), twice=False), wanted)
+
+    def test_of_a_search(self) -> None:
+        draw = torch.Generator().manual_seed(0)
+        sides = Pair(torch.randn(30, 4, generator=draw), torch.randn(20, 4, generator=draw))
+        sides = sides.map(torch.nn.functional.normalize)
+        ties = Pair(torch.arange(30), torch.arange(20))
+        found = nearest(sides.source, sides.target, 3, ties, 0)
+        cosines = sides.source @ sides.target.T
+        counts = torch.zeros(30, 20)
+        counts.scatter_add_(1, found.source.indices, torch.ones(30, 3))
+        counts.T.scatter_add_(1, found.target.indices, torch.ones(20, 3))
+        present = counts > 0
+        assert_dense(both_ways(found), (counts * cosines).where(present, torch.nan))
+        assert_dense(both_ways(found, twice=False), cosines.where(present, torch.nan))
+
+
+@pytest.mark.parametrize("sizes", [Pair(0, 0), Pair(0, 3), Pair(3, 0), Pair(3, 3)])
+def test_empty(sizes: Pair[int]) -> None:
+    none = torch.zeros(0, dtype=torch.int64)
+    similarity = from_cells(none, none, torch.zeros(0), sizes)
+    ties = sizes.map(torch.arange)
+    means = sizes.map(torch.zeros)
+    for result in (
+        add(similarity, similarity),
+        sparse_csls(similarity, means.source, means.target),
+        min_max(similarity),
+        top(similarity, 3, ties, 0),
+    ):
+        assert result.num_cells == 0
+        assert result.num_entities == sizes
+    assert row_order(similarity, ties, 0).numel() == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_agrees_to_the_last_bit() -> None:
+    draw = torch.Generator().manual_seed(0)
+    sizes, cells = Pair(1000, 500), 100_000
+    rows = torch.randint(sizes.source, (cells,), generator=draw)
+    columns = torch.randint(sizes.target, (cells,), generator=draw)
+    values = torch.rand(cells, generator=draw)
+    ties = sizes.map(lambda size: torch.arange(size) * 7919)
+    here = from_cells(rows, columns, values, sizes)
+    there = from_cells(rows.cuda(), columns.cuda(), values.cuda(), sizes)
+    on_gpu = ties.map(lambda keys: keys.cuda())
+    assert torch.equal(here.values, there.values.cpu())
+    assert torch.equal(row_order(here, ties, 0), row_order(there, on_gpu, 0).cpu())
+    assert torch.equal(top(here, 7, ties, 0).columns, top(there, 7, on_gpu, 0).columns.cpu())

@@ -1,0 +1,256 @@
+"""Nearest neighbors against brute force: with many ties, in blocks of any size, in any order."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from clusterea.errors import InputError
+from clusterea.numerics import knn
+from clusterea.numerics.knn import Nearest, Neighbors, nearest, nearest_approximate, recall
+from clusterea.numerics.ties import tie_vectors
+from clusterea.types import Pair
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+def unit_rows(rows: int, dim: int, seed: int, distinct: int | None = None) -> Tensor:
+    """Rows of unit length, of which only so many are distinct."""
+    draw = torch.Generator().manual_seed(seed)
+    vectors = torch.randn(distinct or rows, dim, generator=draw)
+    vectors = torch.nn.functional.normalize(vectors)
+    return (
+        vectors if distinct is None else vectors[torch.randint(distinct, (rows,), generator=draw)]
+    )
+
+
+def keys_of(rows: int, seed: int) -> Tensor:
+    return torch.randint(-(2**62), 2**62, (rows,), generator=torch.Generator().manual_seed(seed))
+
+
+def problem(
+    rows: int, columns: int, dim: int = 6, distinct: int | None = None
+) -> tuple[Tensor, Tensor, Pair[Tensor]]:
+    both = unit_rows(rows + columns, dim, 0, distinct)
+    return both[:rows], both[rows:], Pair(keys_of(rows, 1), keys_of(columns, 2))
+
+
+def by_brute_force(
+    source: Tensor, target: Tensor, k: int, ties: Pair[Tensor], seed: int
+) -> Nearest:
+    """The whole matrix in float64, sorted as a whole."""
+    values = (source.double() @ target.double().T).float()
+    vectors = tie_vectors(ties, seed).map(lambda side: side.double())
+    tied = vectors.source @ vectors.target.T
+
+    def best(values: Tensor, tied: Tensor) -> Neighbors:
+        order = tied.argsort(1, descending=True)
+        ranked = values.gather(1, order).sort(stable=True, dim=1, descending=True)
+        return Neighbors(order.gather(1, ranked.indices)[:, :k], ranked.values[:, :k])
+
+    return Pair(best(values, tied), best(values.T, tied.T))
+
+
+def assert_same(one: Nearest, other: Nearest) -> None:
+    for left, right in zip(one, other, strict=True):
+        assert torch.equal(left.indices.cpu(), right.indices.cpu())
+        torch.testing.assert_close(left.values.cpu(), right.values.cpu(), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("distinct", [None, 40, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (70, 333), (500, 410)])
+def test_brute_force_agrees(shape: tuple[int, int], distinct: int | None) -> None:
+    source, target, ties = problem(*shape, distinct=distinct)
+    found = nearest(source, target, 10, ties, 0)
+    assert found.source.indices.shape == (shape[0], min(10, shape[1]))
+    assert found.target.values.dtype == torch.float32
+    assert_same(found, by_brute_force(source, target, 10, ties, 0))
+
+
+@pytest.mark.parametrize("block", [Pair(64, 1024), Pair(1024, 64), Pair(192, 320)])
+def test_groups_of_every_size(block: Pair[int]) -> None:
+    source, target, ties = problem(700, 1500, distinct=900)
+    found = nearest(source, target, 3, ties, 0, block=block, spare=2)
+    assert_same(found, by_brute_force(source, target, 3, ties, 0))
+
+
+def test_late_blocks_that_are_better_by_far() -> None:
+    """Sorted so that each block beats all before it, more than buffers hold at a time."""
+    target = torch.linspace(0.1, 1, 2000)
+    target = torch.stack([target, (1 - target.square()).sqrt()], dim=1)
+    source = torch.tensor([[1.0, 0.0]]).repeat(130, 1)
+    ties = Pair(keys_of(130, 1), keys_of(2000, 2))
+    found = nearest(source, target, 8, ties, 0, block=Pair(64, 256), spare=4)
+    assert found.source.indices[7].tolist() == list(range(1999, 1991, -1))
+    assert_same(found, by_brute_force(source, target, 8, ties, 0))
+
+
+@given(
+    rows=st.integers(1, 200),
+    columns=st.integers(1, 200),
+    distinct=st.integers(1, 60),
+    k=st.integers(1, 6),
+    block=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    group=st.sampled_from([1, 2, 4, 8]),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=60)
+def test_neither_blocks_nor_ids_change_anything(
+    rows: int,
+    columns: int,
+    distinct: int,
+    k: int,
+    block: tuple[int, int],
+    group: int,
+    seed: int,
+) -> None:
+    source, target, ties = problem(rows, columns, 4, distinct)
+    whole = nearest(source, target, k, ties, seed, spare=4)
+    draw = torch.Generator().manual_seed(seed)
+    new = Pair(torch.randperm(rows, generator=draw), torch.randperm(columns, generator=draw))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knn, "GROUP", group)
+        shuffled = nearest(
+            source[new.source],
+            target[new.target],
+            k,
+            Pair(ties.source[new.source], ties.target[new.target]),
+            seed,
+            block=Pair(*block),
+            spare=4,
+        )
+    # Where entity i now stands, its neighbors are the same entities as before.
+    assert torch.equal(new.target[shuffled.source.indices], whole.source.indices[new.source])
+    assert torch.equal(new.source[shuffled.target.indices], whole.target.indices[new.target])
+    assert torch.equal(shuffled.source.values, whole.source.values[new.source])
+    assert torch.equal(shuffled.target.values, whole.target.values[new.target])
+
+
+def test_equal_vectors_have_equal_values_and_a_seeded_order() -> None:
+    source, target, ties = problem(50, 200, distinct=1)
+    found = nearest(source, target, 20, ties, 0)
+    assert found.source.values.unique().numel() == 1  # type: ignore[no-untyped-call]
+    other = nearest(source, target, 20, ties, 1)
+    assert not torch.equal(found.source.indices, other.source.indices)
+    assert found.source.indices.unique().numel() > 100  # type: ignore[no-untyped-call]
+
+
+def test_rows_of_zeros_tie_with_everything() -> None:
+    source, target, ties = problem(20, 300)
+    source[3] = 0
+    found = nearest(source, target, 10, ties, 0)
+    assert not found.source.values[3].any()
+    assert_same(found, by_brute_force(source, target, 10, ties, 0))
+
+
+def test_the_given_rows_decide_and_not_their_rounding() -> None:
+    source, target, ties = problem(40, 300)
+    target[150:] = torch.nn.functional.normalize(target[:150] + 1e-6 * target[150:])
+    assert_same(nearest(source, target, 10, ties, 0), by_brute_force(source, target, 10, ties, 0))
+
+
+def test_half_precision_rows() -> None:
+    source, target, ties = problem(40, 300)
+    source, target = source.half(), target.half()
+    assert_same(nearest(source, target, 10, ties, 0), by_brute_force(source, target, 10, ties, 0))
+
+
+@pytest.mark.parametrize(("rows", "columns", "k"), [(0, 5, 3), (5, 0, 3), (0, 0, 3), (4, 5, 0)])
+def test_nothing_to_find(rows: int, columns: int, k: int) -> None:
+    source, target, ties = problem(rows, columns)
+    found = nearest(source, target, k, ties, 0)
+    assert found.source.indices.shape == (rows, 0)
+    assert found.target.values.shape == (columns, 0)
+
+
+def test_numbers_that_are_none() -> None:
+    source, target, ties = problem(5, 5)
+    target[2, 1] = torch.nan
+    with pytest.raises(ValueError, match="embeddings must be finite"):
+        nearest(source, target, 2, ties, 0)
+
+
+def test_arguments_stay_as_they_are() -> None:
+    source, target, ties = problem(100, 80)
+    before = source.clone(), target.clone()
+    nearest(source, target, 5, ties, 0)
+    assert torch.equal(source, before[0])
+    assert torch.equal(target, before[1])
+
+
+def test_progress_counts_blocks() -> None:
+    source, target, ties = problem(150, 100)
+    calls: list[tuple[int, int]] = []
+    nearest(
+        source, target, 5, ties, 0, block=Pair(64, 64), progress=lambda *call: calls.append(call)
+    )
+    assert calls == [(done, 6) for done in range(1, 7)]
+
+
+def test_means_are_of_the_best() -> None:
+    neighbors = Neighbors(torch.zeros(1, 3).long(), torch.tensor([[0.9, 0.5, 0.1]]))
+    torch.testing.assert_close(neighbors.mean(2), torch.tensor([0.7]))
+    torch.testing.assert_close(neighbors.mean(10), torch.tensor([0.5]))
+
+
+def test_recall() -> None:
+    exact = Neighbors(torch.tensor([[3, 1], [0, 2]]), torch.zeros(2, 2))
+    half = Neighbors(torch.tensor([[1, 3], [4, 5]]), torch.zeros(2, 2))
+    assert recall(Pair(half, exact), Pair(exact, exact)) == Pair(0.5, 1.0)
+
+
+class TestApproximate:
+    def test_finds_most(self) -> None:
+        pytest.importorskip("faiss")
+        source, target, ties = problem(1500, 2000, 16, distinct=3000)
+        exact = nearest(source, target, 10, ties, 0)
+        found = nearest_approximate(source, target, 10, ties, 0, probes=20)
+        assert min(recall(found, exact)) > 0.8
+        every = nearest_approximate(source, target, 10, ties, 0, probes=1000)
+        assert_same(every, exact)
+
+    def test_rows_are_full_though_lists_are_short(self) -> None:
+        pytest.importorskip("faiss")
+        source, target, ties = problem(100, 400, distinct=300)
+        found = nearest_approximate(source, target, 50, ties, 0, probes=1)
+        assert found.source.indices.min() >= 0
+        for row in found.source.indices:
+            assert row.unique().numel() == 50
+
+    def test_without_faiss(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(name: str) -> Any:
+            raise ImportError(name)
+
+        monkeypatch.setattr(importlib, "import_module", refuse)
+        source, target, ties = problem(5, 5)
+        with pytest.raises(InputError, match=r"pip install 'clusterea\[faiss\]'"):
+            nearest_approximate(source, target, 2, ties, 0)
+
+
+@gpu
+@pytest.mark.gpu
+class TestGpu:
+    @pytest.mark.parametrize("distinct", [None, 300, 1])
+    @pytest.mark.parametrize("on_host", [True, False])
+    def test_agrees_with_the_cpu(self, distinct: int | None, on_host: bool) -> None:
+        source, target, ties = problem(1500, 3000, 64, distinct)
+        wanted = nearest(source, target, 50, ties, 0)
+        device = torch.device("cuda")
+        if not on_host:
+            source, target, ties = source.cuda(), target.cuda(), ties.map(lambda keys: keys.cuda())
+        found = nearest(source, target, 50, ties, 0, device=device)
+        assert found.source.indices.device.type == "cuda"
+        assert_same(found, wanted)
+
+    def test_blocks_change_nothing(self) -> None:
+        source, target, ties = problem(3000, 5000, 64, 2000)
+        device = torch.device("cuda")
+        wanted = nearest(source, target, 50, ties, 0, device=device)
+        for block in (Pair(512, 4096), Pair(2048, 640), Pair(64, 64)):
+            assert_same(nearest(source, target, 50, ties, 0, device=device, block=block), wanted)
