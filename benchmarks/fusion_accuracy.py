@@ -61,8 +61,9 @@ def configured(model: str, changes: list[str], larger_side: int, seed: int) -> C
 class Runs:
     """Trains and samples once for what several rows share."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, matching: bool) -> None:
         self._device = device
+        self._matching = matching
         self._embeddings: dict[Any, tuple[Pair[torch.Tensor], float]] = {}
         self._partitions: dict[Any, tuple[Partition, float]] = {}
 
@@ -73,12 +74,11 @@ class Runs:
         if trained not in self._embeddings:
             start = time.perf_counter()
             embeddings = train(task, config.training, device=device)
-            self._embeddings = {trained: (embeddings, time.perf_counter() - start)}
-            self._partitions = {}
+            self._embeddings[trained] = embeddings, time.perf_counter() - start
         embeddings, training_seconds = self._embeddings[trained]
         partitions, sampling_seconds = [], {}
         for sampler in config.samplers:
-            key = (sampler, repr(config.sampling))
+            key = (*trained, sampler, repr(config.sampling))
             if key not in self._partitions:
                 start = time.perf_counter()
                 partition = sample(sampler, task, embeddings, config.sampling, Place(device))
@@ -90,10 +90,12 @@ class Runs:
             embeddings, partitions, task.seeds, task.tie_keys, config.fusion, device=device
         )
         fusion_seconds = time.perf_counter() - start
-        start = time.perf_counter()
-        keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()))
-        alignment = match(similarity, keys, task.seeds, method=config.matching.method)
-        matching_seconds = time.perf_counter() - start
+        alignment, matching_seconds = None, None
+        if self._matching:
+            start = time.perf_counter()
+            keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()))
+            alignment = match(similarity, keys, task.seeds, method=config.matching.method)
+            matching_seconds = time.perf_counter() - start
         metrics = evaluate(similarity, benchmark.test_links, task.seeds, alignment=alignment)
         return {
             **metrics.to_dict(),
@@ -124,7 +126,7 @@ def runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         benchmark = read(arguments.data / pair)
         larger = max(graph.num_entities for graph in benchmark.task.graphs)
         for seed in arguments.seeds:
-            shared = Runs(device)
+            shared = Runs(device, matching=arguments.matching)
             for row in arguments.rows:
                 model, changes, _, _ = ROWS[row]
                 config = configured(model, [*changes, *arguments.settings], larger, seed)
@@ -173,6 +175,7 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="*", default=PAIRS)
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="FIELD=VALUE")
+    parser.add_argument("--no-matching", action="store_false", dest="matching")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, help="write every run's figures here, as JSON")
     arguments = parser.parse_args()

@@ -106,6 +106,10 @@ class Workspace:
             )
         return str(json.loads(self._pointer(stage).read_text())["key"])
 
+    def has(self, stage: str) -> bool:
+        """Whether a stage has been done."""
+        return self._pointer(stage).is_file()
+
     def _pointer(self, stage: str) -> Path:
         return self.folder / f"{stage}.json"
 

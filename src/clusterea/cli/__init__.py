@@ -8,10 +8,17 @@ from typing import Annotated
 import typer
 
 from clusterea import __version__
+from clusterea.cli.align import align
 from clusterea.cli.console import show_error
 from clusterea.cli.datasets import datasets
+from clusterea.cli.evaluate import evaluate
+from clusterea.cli.explain import explain
+from clusterea.cli.export import export
+from clusterea.cli.fuse import fuse
 from clusterea.cli.generate import generate
 from clusterea.cli.info import info
+from clusterea.cli.match import match
+from clusterea.cli.report import report
 from clusterea.cli.sample import sample
 from clusterea.cli.train import train
 from clusterea.errors import InputError
@@ -23,7 +30,7 @@ app = typer.Typer(
     help=(
         "Finds which entities of two knowledge graphs are the same, from the graphs' structure and "
         "a few known pairs.\n\nTry it: [bold]clusterea generate demo[/bold], then "
-        "[bold]clusterea info demo --seeds-share 0.3[/bold]."
+        "[bold]clusterea align demo --seeds-share 0.3 --out run[/bold]."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -31,10 +38,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(info)
-app.command()(generate)
-app.command()(train)
-app.command()(sample)
+for command in (
+    *(align, explain, export, report),  # for who has two graphs
+    *(info, generate),
+    *(train, sample, fuse, match, evaluate),  # stage by stage
+):
+    app.command()(command)
 app.add_typer(datasets, name="datasets")
 
 

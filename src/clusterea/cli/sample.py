@@ -11,8 +11,9 @@ from rich.table import Table
 
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.config import SamplingConfig, with_settings
-from clusterea.pipeline import Cuts, choose_device, load_embeddings, sample_stage
-from clusterea.workspace import Workspace, task_key
+from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
+from clusterea.pipeline.artifacts import unpack_pair
+from clusterea.workspace import Workspace, read_tensors, task_key
 
 if TYPE_CHECKING:
     from clusterea.evaluation.overlap import Overlap
@@ -75,12 +76,13 @@ def sample(
     with ERRORS.status(f"Cutting into {num_batches} mini-batches with {sampler} …"):
         benchmark = workspace.load_benchmark()
         task = benchmark.task
-        with Cuts(workspace, task_key(task), task) as cuts:
+        artifacts = Artifacts(workspace)
+        with Cuts(artifacts, task_key(task), task) as cuts:
             key, partition = sample_stage(
-                workspace,
+                artifacts,
                 train_key,
                 task,
-                lambda: load_embeddings(workspace, train_key),
+                lambda: unpack_pair(read_tensors(workspace.tensors_file(train_key))),
                 sampler,
                 config,
                 place,

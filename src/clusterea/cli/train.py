@@ -22,7 +22,7 @@ from rich.text import Text
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.config import TrainingConfig, training_config, with_settings
-from clusterea.pipeline import choose_device, train_stage
+from clusterea.pipeline import Artifacts, choose_device, train_stage
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -68,7 +68,12 @@ def train(
         show = _Shown(bar)
         try:
             key, embeddings = train_stage(
-                workspace, task_key(benchmark.task), benchmark.task, config, place, show.step
+                Artifacts(workspace),
+                task_key(benchmark.task),
+                benchmark.task,
+                config,
+                place,
+                show.step,
             )
         except KeyboardInterrupt:
             ERRORS.print("Stopped. The same command goes on after the last full epoch.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import reduce
 from itertools import product, takewhile
 from pathlib import Path
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.data.delimited import read_delimited, split_line
+from clusterea.data.name_iris import beyond_ascii, to_names
 from clusterea.data.streams import first_statement, is_parquet, suffix_of, text_lines
 from clusterea.errors import DataError
 from clusterea.types import Pair
@@ -106,12 +106,20 @@ def _header(path: Path, head_lines: int) -> tuple[list[str], int]:
 
 
 def _spellings(column: pa.ChunkedArray, curie_map: dict[str, str]) -> list[pa.ChunkedArray]:
-    """The identifiers expanded, and as they stand."""
-    expanded = column
-    for prefix, address in curie_map.items():
-        if prefix not in ("http", "https"):
-            replacement = str(address).replace("\\", "\\\\")
-            expanded = pc.replace_substring_regex(
-                expanded, pattern=f"^{re.escape(prefix)}:", replacement=replacement
-            )
-    return [expanded] if expanded.equals(column) else [expanded, column]
+    """The identifiers as names: expanded, as they stand, and as IRIs that SSSOM has in ASCII."""
+    known = {f"{prefix}:": address for prefix, address in curie_map.items()}
+    for scheme in ("http:", "https:"):
+        known.pop(scheme, None)
+    # Each once: what a prefix stands for may itself begin like another prefix.
+    prefix = pc.replace_substring_regex(column, pattern="^([^:]*:).*$", replacement=r"\1")
+    local = pc.replace_substring_regex(column, pattern="^[^:]*:", replacement="")
+    prefixes = pa.array(known, pa.large_string())
+    addresses = pa.array(known.values(), pa.large_string())
+    address = addresses.take(pc.index_in(prefix, value_set=prefixes).combine_chunks())
+    joined = pc.binary_join_element_wise(address, local, pa.scalar("", pa.large_string()))
+    expanded = to_names(pc.coalesce(joined, column))
+    spellings = [expanded]
+    for other in (column, beyond_ascii(expanded)):
+        if not any(other.equals(spelling) for spelling in spellings):
+            spellings.append(other)
+    return spellings

@@ -27,6 +27,7 @@ def fuse(
     config: FusionConfig,
     *,
     device: torch.device | None = None,
+    block_cells: int | None = None,
     progress: Progress | None = None,
 ) -> Similarity:
     """M_F = Sp-CSLS(M_L + M_G), in [0, 1], over every entity that no seed decides.
@@ -41,16 +42,17 @@ def fuse(
         keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
         config: What to compute.
         device: Where; that of the embeddings if not given.
+        block_cells: Of the blocks worked on at a time: speed and memory, never the result.
         progress: Called now and then.
     """
     device = device or embeddings.source.device
     entities = undecided(embeddings, seeds, keys, config.seed)
-    found = search(entities, config, device, _named(progress, "nearest neighbours"))
+    found = search(entities, config, device, block_cells, _named(progress, "nearest neighbours"))
     options = _outside(found, config)
     fused: Similarity | None = None
     for index, partition in enumerate(partitions):
         step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
-        view = mini_batch_view(entities, partition, options, config, device, step)
+        view = mini_batch_view(entities, partition, options, config, device, block_cells, step)
         fused = view if fused is None else add(fused, view)
     if config.global_similarity or fused is None:
         view = _shifted(neighbors_view(entities, found, config), entities, found, config)

@@ -22,6 +22,7 @@ def mini_batch_view(
     outside: Pair[Tensor] | None,
     config: FusionConfig,
     device: torch.device,
+    block_cells: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Similarity:
     """The union of each row's and each column's best cells, in every mini-batch.
@@ -35,6 +36,7 @@ def mini_batch_view(
         outside: For each place, the similarity that stands for having no partner.
         config: Temperature, rounds, candidates.
         device: Where to compute, and where the result will be.
+        block_cells: Of the slabs in which best cells are sought; speed and memory only.
         progress: Called with the number of mini-batches done, and of all.
     """
     places = Partition(
@@ -44,7 +46,7 @@ def mini_batch_view(
     cells: list[tuple[Tensor, Tensor, Tensor]] = []
     for done, batch in enumerate(places.mini_batches()):
         if all(len(side) for side in batch):
-            cells.append(_cells(entities, batch, outside, config, device))
+            cells.append(_cells(entities, batch, outside, config, device, block_cells))
         if progress:
             progress(done + 1, partition.num_batches)
     if not cells:
@@ -60,6 +62,7 @@ def _cells(
     outside: Pair[Tensor] | None,
     config: FusionConfig,
     device: torch.device,
+    block_cells: int | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and values of one mini-batch's best cells."""
     vectors = entities.vectors.zip(batch).map(lambda side: _taken(*side).to(device))
@@ -74,7 +77,9 @@ def _cells(
         potentials = sinkhorn(matrix, temperature, config.sinkhorn_rounds, options)
         del matrix
     shifts = Pair(potentials.source, potentials.target).map(lambda each: each * temperature)
-    rows, columns = best_of_block(vectors, shifts, config.candidates, keys, config.seed)
+    rows, columns = best_of_block(
+        vectors, shifts, config.candidates, keys, config.seed, block_cells
+    )
     cosines = pair_dots(vectors.source, vectors.target, rows, columns)
     scores = values(cosines, rows, columns, potentials, temperature) if config.sinkhorn else cosines
     ids = entities.entities.zip(batch).map(lambda side: _taken(*side).to(device))

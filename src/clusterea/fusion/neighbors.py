@@ -18,6 +18,7 @@ def search(
     entities: Undecided,
     config: FusionConfig,
     device: torch.device,
+    block_cells: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Nearest:
     """Each place's nearest of the other side: enough for candidates and hubness alike."""
@@ -26,7 +27,14 @@ def search(
     if config.search == "approximate":
         return nearest_approximate(source.cpu(), target.cpu(), count, entities.keys, config.seed)
     return nearest(
-        source, target, count, entities.keys, config.seed, device=device, progress=progress
+        source,
+        target,
+        count,
+        entities.keys,
+        config.seed,
+        device=device,
+        block_cells=block_cells,
+        progress=progress,
     )
 
 

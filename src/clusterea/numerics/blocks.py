@@ -5,10 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clusterea.numerics.ties import as_dimensions, tie_vectors
+from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
 SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 29}  # of a block at a time, where it is made anew
+SPARE = 16  # cells looked at beyond k, where it is not clear which are the k best
+CLOSE = {"cpu": 1e-5, "cuda": 1e-4}  # more than a product's rounding, of float32 and of float16
 
 
 def block_product(left: Tensor, right: Tensor) -> Tensor:
@@ -19,32 +22,57 @@ def block_product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def best_of_block(
-    vectors: Pair[Tensor], shifts: Pair[Tensor], k: int, keys: Pair[Tensor], seed: int
+    vectors: Pair[Tensor],
+    shifts: Pair[Tensor],
+    k: int,
+    keys: Pair[Tensor],
+    seed: int,
+    slab_cells: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(cells,) rows and (cells,) columns: the k best of each row and the k best of each column.
 
     The block is s_i · t_j + shift_i + shift_j, made anew in slabs. Products of tie vectors weigh
-    in, so that no tie is left to the order of rows.
+    in, so that no tie is left to the order of rows; and where rounded products are too close to
+    tell, exact ones do, so that no slab shows.
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
     sides = vectors.zip(ties).map(lambda side: torch.cat(side, dim=1))
-    columns = _best(sides.source, sides.target, shifts.target, k)  # (m, k)
-    rows = _best(sides.target, sides.source, shifts.source, k)  # (n, k)
+    cells = slab_cells or SLAB_CELLS[sides.source.device.type]
+    columns = _best(sides.source, sides.target, shifts.target, k, cells)  # (m, k)
+    rows = _best(sides.target, sides.source, shifts.source, k, cells)  # (n, k)
     width = len(sides.target)
     own = torch.arange(len(columns), device=columns.device).unsqueeze(1)
     others = torch.arange(width, device=columns.device).unsqueeze(1)
-    cells = torch.cat([(own * width + columns).flatten(), (rows * width + others).flatten()])
-    cells = torch.unique(cells)
-    return cells // width, cells % width
+    found = torch.cat([(own * width + columns).flatten(), (rows * width + others).flatten()])
+    found = torch.unique(found)
+    return found // width, found % width
 
 
-def _best(left: Tensor, right: Tensor, shift: Tensor, k: int) -> Tensor:
+def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -> Tensor:
     """(m, k): for each row of `left` the rows of `right` with the largest products, shifted."""
     k = min(k, len(right))
-    step = max(1, SLAB_CELLS[left.device.type] // len(right))
-    shift = shift.to(left.dtype)
+    step = max(1, slab_cells // len(right))
+    rounded = shift.to(left.dtype)
     chosen = torch.empty(len(left), k, dtype=torch.int64, device=left.device)
     for start in range(0, len(left), step):
-        slab = block_product(left[start : start + step], right).add_(shift)
-        chosen[start : start + step] = slab.topk(k, dim=1).indices
+        rows = left[start : start + step]
+        slab = block_product(rows, right).add_(rounded)
+        best = slab.topk(min(k + SPARE, len(right)), dim=1)
+        del slab  # before the next one is made
+        chosen[start : start + step] = best.indices[:, :k]
+        if k < len(right):
+            gaps = best.values[:, k - 1] - best.values[:, k]
+            unclear = (gaps < CLOSE[left.device.type]).nonzero().flatten()
+            exact = _exact(rows[unclear], right, shift, best.indices[unclear], k)
+            chosen[start + unclear] = exact
     return chosen
+
+
+def _exact(left: Tensor, right: Tensor, shift: Tensor, columns: Tensor, k: int) -> Tensor:
+    """(m, k): the best k of each row's columns, by products that are not rounded."""
+    own = torch.arange(len(columns), device=columns.device).repeat_interleave(columns.shape[1])
+    pairs = own, columns.flatten()
+    cosines = pair_dots(left[:, :-DIMENSIONS], right[:, :-DIMENSIONS], *pairs)
+    ties = pair_dots(left[:, -DIMENSIONS:], right[:, -DIMENSIONS:], *pairs)
+    scores = cosines.double() + ties.double() + shift.double()[pairs[1]]
+    return columns.gather(1, scores.view_as(columns).topk(k, dim=1).indices)

@@ -54,6 +54,7 @@ def nearest(
     *,
     device: torch.device | None = None,
     block: Pair[int] | None = None,
+    block_cells: int | None = None,
     spare: int = SPARE,
     progress: Progress | None = None,
 ) -> Nearest:
@@ -71,6 +72,7 @@ def nearest(
         seed: Another seed, another order of ties.
         device: Where to work, and where the result will be; that of `source` if not given.
         block: Rows and columns of a block. Changes nothing but speed and memory.
+        block_cells: Or else how many cells it has at most.
         spare: How many cells of a row beyond k are scored in float64.
         progress: Called with the number of blocks done, and of all.
     """
@@ -80,7 +82,8 @@ def nearest(
     if not width.source or not width.target:
         return sizes.map(lambda rows: _none(rows, device))
     vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
-    steps = (block or _block(sizes, device)).zip(sizes).map(lambda pair: _padded(min(pair)))
+    block = block or _block(sizes, block_cells or BLOCK_CELLS[device.type])
+    steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
         (begin, _extended(target[begin : begin + steps.target], vectors.target, begin))
         for begin in range(0, sizes.target, steps.target)
@@ -273,7 +276,7 @@ def _rescored(
     values = torch.empty(count, k, device=chosen.device)
     cosines = _dots(rows, others, chosen).float()
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
-        # Eight products of 24-bit numbers are exact in float64: no order of summing shows.
+        # Eight products of 11-bit numbers are exact in float64: no order of summing shows.
         tied = _dots(ties.source[part], ties.target, chosen[part])
         order = tied.argsort(1, descending=True)
         best = cosines[part].gather(1, order).sort(stable=True, dim=1, descending=True)
@@ -300,9 +303,8 @@ def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def _block(sizes: Pair[int], device: torch.device) -> Pair[int]:
-    """Blocks of about one size and at most BLOCK_CELLS, twice as wide as high where they can be."""
-    cells = BLOCK_CELLS[device.type]
+def _block(sizes: Pair[int], cells: int) -> Pair[int]:
+    """Blocks of about one size and at most so many cells, twice as wide as high if they can be."""
     columns = _even(sizes.target, isqrt(2 * cells))
     return Pair(_even(sizes.source, cells // columns), columns)
 

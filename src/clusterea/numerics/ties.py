@@ -6,15 +6,14 @@ alignment, so an order by id would be a leak.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from clusterea.types import Pair
 
 DIMENSIONS = 8  # of a tie vector: enough that no two pairs of one row share a product
-WEIGHT = 4e-5  # at most added to a cosine: far above float32's rounding, far below a step
+SCALE = 2**-9  # of a tie vector beside a unit vector: adds 3e-5 to a cosine at most, far above
+# float32's rounding and far below a step; a power of two, so that float16 holds it exactly
 
 # The multipliers of splitmix64, as signed numbers; products wrap around on every device alike.
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
@@ -36,7 +35,7 @@ def pair_hash(source_keys: Tensor, target_keys: Tensor, seed: int) -> Tensor:
 
 
 def tie_vectors(keys: Pair[Tensor], seed: int) -> Pair[Tensor]:
-    """(n, DIMENSIONS) float32 in (-1, 1) for each side: their products order pairs that tie.
+    """(n, DIMENSIONS) float32 in [-1, 1) for each side: their products order pairs that tie.
 
     The product is what `pair_hash` is, for where one number for each pair is too dear: a matrix
     product gives it for a whole block. Scaled down, it can ride along in the similarity's own.
@@ -47,12 +46,12 @@ def tie_vectors(keys: Pair[Tensor], seed: int) -> Pair[Tensor]:
 
 def as_dimensions(vectors: Tensor) -> Tensor:
     """Tie vectors so small that they can be further dimensions of unit vectors."""
-    return vectors * math.sqrt(WEIGHT / DIMENSIONS)
+    return vectors * SCALE
 
 
 def _vectors(keys: Tensor, seed: int) -> Tensor:
     bits = torch.stack([mixed(keys, seed + i) for i in range(DIMENSIONS)], dim=-1)
-    return (bits >> 40).float() / 2**23  # 24 bits are all that float32 holds
+    return (bits >> 53).float() / 2**10  # 11 bits are all that float16 holds
 
 
 def _shifted(values: Tensor, by: int) -> Tensor:

@@ -1,7 +1,23 @@
 """The stages one after the other, each with its artifact; holds no algorithm."""
 
+from clusterea.pipeline.align import AlignmentResult, Observer, align
+from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
 from clusterea.pipeline.device import choose_device
-from clusterea.pipeline.stages import load_embeddings, sample_stage, train_stage
+from clusterea.pipeline.measure import StageCost, measured
+from clusterea.pipeline.stages import fuse_stage, match_stage, sample_stage, train_stage
 
-__all__ = ["Cuts", "choose_device", "load_embeddings", "sample_stage", "train_stage"]
+__all__ = [
+    "AlignmentResult",
+    "Artifacts",
+    "Cuts",
+    "Observer",
+    "StageCost",
+    "align",
+    "choose_device",
+    "fuse_stage",
+    "match_stage",
+    "measured",
+    "sample_stage",
+    "train_stage",
+]

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clusterea.graph.metis import MetisBeside, simple_graph
+from clusterea.pipeline.artifacts import Artifacts
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
-from clusterea.workspace import Workspace, read_tensors, recipe_key
+from clusterea.workspace import recipe_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from clusterea.pipeline.artifacts import Tensors
 
 
 class Cuts:
-    """A `Cut` for samplers. METIS takes one core for a minute at a million entities, and needs the
-    graph alone: `begin` starts it in a process of its own, so that training does not wait for it.
+    """A `Cut` for samplers.
+
+    METIS takes one core for a minute at a million entities, and needs the graph alone: `begin`
+    starts it in a process of its own, so that training does not wait for it.
     """
 
-    def __init__(self, workspace: Workspace, task_key: str, task: AlignmentTask) -> None:
-        self._workspace = workspace
+    def __init__(self, artifacts: Artifacts, task_key: str, task: AlignmentTask) -> None:
+        self._artifacts = artifacts
         self._task_key = task_key
         self._task = task
         self._running: dict[str, MetisBeside] = {}
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
         """Starts what these samplers will ask for, unless it is there."""
-        if num_parts == 1:
-            return
         for sampler in samplers:
-            if sampler.startswith(("iscs", "metis-cps")):
+            if num_parts > 1 and sampler.startswith(("iscs", "metis-cps")):
                 graphs = self._task.graphs
                 graph = graphs.target if sampler.endswith("-reverse") else graphs.source
-                key = self._key(graph, num_parts, seed)
-                if key not in self._running and self._workspace.find(key) is None:
+                key = recipe_key("metis", *self._recipe(graph, num_parts, seed))
+                if key not in self._running and not self._artifacts.has(key):
                     self._running[key] = MetisBeside(simple_graph(graph), num_parts, seed)
 
     def __call__(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
@@ -44,19 +46,18 @@ class Cuts:
 
         if all(graph is not side for side in self._task.graphs):  # a mini-batch that is split
             return metis_cut(graph, num_parts, seed)
-        key = self._key(graph, num_parts, seed)
-        if self._workspace.find(key) is not None:
-            return read_tensors(self._workspace.tensors_file(key))["parts"].numpy()
-        if key in self._running:
-            running = self._running.pop(key)
+        recipe, parents = self._recipe(graph, num_parts, seed)
+
+        def make() -> IntArray:
+            running = self._running.pop(recipe_key("metis", recipe, parents), None)
+            if running is None:
+                return metis_cut(graph, num_parts, seed)
             try:
-                parts = running.result()
+                return running.result()
             finally:
                 running.stop()
-        else:
-            parts = metis_cut(graph, num_parts, seed)
-        self._save(key, parts, num_parts, seed)
-        return parts
+
+        return self._artifacts.tensors("metis", recipe, parents, make, _pack, _unpack)[1]
 
     def close(self) -> None:
         """Ends what still runs."""
@@ -74,17 +75,19 @@ class Cuts:
     ) -> None:
         self.close()
 
-    def _key(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> str:
+    def _recipe(
+        self, graph: KnowledgeGraph, num_parts: int, seed: int
+    ) -> tuple[dict[str, object], dict[str, str]]:
         side = "source" if graph is self._task.graphs.source else "target"
-        recipe = {"side": side, "num_parts": num_parts, "seed": seed}
-        return recipe_key("metis", recipe, {"task": self._task_key})
+        recipe: dict[str, object] = {"side": side, "num_parts": num_parts, "seed": seed}
+        return recipe, {"task": self._task_key}
 
-    def _save(self, key: str, parts: IntArray, num_parts: int, seed: int) -> None:
-        from torch import from_numpy
 
-        described = {
-            "stage": "metis",
-            "config": {"num_parts": num_parts, "seed": seed},
-            "parents": {"task": self._task_key},
-        }
-        self._workspace.save_tensors(key, described, {"parts": from_numpy(np.array(parts))})
+def _pack(parts: IntArray) -> Tensors:
+    from torch import from_numpy
+
+    return {"parts": from_numpy(np.array(parts))}
+
+
+def _unpack(tensors: Tensors) -> IntArray:
+    return tensors["parts"].numpy()

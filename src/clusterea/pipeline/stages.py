@@ -1,24 +1,38 @@
-"""One stage after the other, each with its artifact: found in the run's folder, or made."""
+"""The four stages, each with its artifact: found in the run's folder, or made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from clusterea.config import SamplingConfig, TrainingConfig
-from clusterea.types import AlignmentTask, Pair, Partition
-from clusterea.workspace import FileCheckpoints, Workspace, read_tensors, recipe_key
+from clusterea.config import FusionConfig, MatchingConfig, SamplingConfig, TrainingConfig
+from clusterea.pipeline.artifacts import (
+    Artifacts,
+    pack_alignment,
+    pack_pair,
+    pack_partition,
+    pack_similarity,
+    unpack_alignment,
+    unpack_pair,
+    unpack_partition,
+    unpack_similarity,
+)
+from clusterea.pipeline.retry import with_smaller_blocks
+from clusterea.types import Alignment, AlignmentTask, Pair, Partition, Similarity
+from clusterea.workspace import FileCheckpoints, recipe_key
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from clusterea.pipeline.cuts import Cuts
+    from clusterea.samplers import Cut
     from clusterea.training import Progress
+
+Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
 def train_stage(
-    workspace: Workspace,
+    artifacts: Artifacts,
     task_key: str,
     task: AlignmentTask,
     config: TrainingConfig,
@@ -29,58 +43,119 @@ def train_stage(
     from clusterea.training import train
 
     recipe, parents = config.recipe(), {"task": task_key}
-    key = recipe_key("train", recipe, parents)
-    if workspace.find(key) is None:
-        checkpoints = FileCheckpoints(workspace.folder / "checkpoints" / f"{key}.safetensors")
-        embeddings = train(task, config, device=device, checkpoints=checkpoints, progress=progress)
-        workspace.save_tensors(
-            key,
-            {"stage": "train", "config": recipe, "parents": parents},
-            {"source": embeddings.source, "target": embeddings.target},
-        )
+    checkpoints = None
+    if artifacts.workspace is not None:
+        name = f"{recipe_key('train', recipe, parents)}.safetensors"
+        checkpoints = FileCheckpoints(artifacts.workspace.folder / "checkpoints" / name)
+
+    def make() -> Pair[Tensor]:
+        return train(task, config, device=device, checkpoints=checkpoints, progress=progress)
+
+    key, embeddings = artifacts.tensors("train", recipe, parents, make, pack_pair, unpack_pair)
+    if checkpoints is not None and artifacts.workspace is not None:
         checkpoints.remove()
-    else:
-        embeddings = load_embeddings(workspace, key)
-    workspace.point("train", key)
+        artifacts.workspace.point("train", key)
     return key, embeddings
 
 
-def load_embeddings(workspace: Workspace, key: str) -> Pair[Tensor]:
-    """The embeddings that `train_stage` saved."""
-    tensors = read_tensors(workspace.tensors_file(key))
-    return Pair(tensors["source"], tensors["target"])
-
-
 def sample_stage(
-    workspace: Workspace,
+    artifacts: Artifacts,
     train_key: str,
     task: AlignmentTask,
     embeddings: Callable[[], Pair[Tensor]],
     sampler: str,
     config: SamplingConfig,
     device: torch.device,
-    cuts: Cuts,
+    cut: Cut,
 ) -> tuple[str, Partition]:
     """The mini-batches of one sampler and their key. `embeddings` is called if they are needed."""
-    import torch
-
     from clusterea.samplers import Place, sample
 
-    recipe = {"sampler": sampler, **config.recipe(sampler)}
-    parents = {"train": train_key}
-    key = recipe_key("sample", recipe, parents)
-    if workspace.find(key) is None:
-        partition = sample(sampler, task, embeddings(), config, Place(device, cuts))
-        workspace.save_tensors(
-            key,
-            {"stage": "sample", "config": recipe, "parents": parents},
-            {
-                "source": partition.labels.source,
-                "target": partition.labels.target,
-                "num_batches": torch.tensor([partition.num_batches]),
-            },
+    key, partition = artifacts.tensors(
+        "sample",
+        {"sampler": sampler, **config.recipe(sampler)},
+        {"train": train_key},
+        lambda: sample(sampler, task, embeddings(), config, Place(device, cut)),
+        pack_partition,
+        unpack_partition,
+    )
+    if artifacts.workspace is not None:
+        artifacts.workspace.point(f"sample-{sampler}", key)
+    return key, partition
+
+
+def fuse_stage(
+    artifacts: Artifacts,
+    parents: Mapping[str, str],
+    task: AlignmentTask,
+    embeddings: Callable[[], Pair[Tensor]],
+    partitions: Mapping[str, Partition],
+    config: FusionConfig,
+    device: torch.device,
+    progress: Steps | None = None,
+) -> tuple[str, Similarity]:
+    """The fused similarity, on the host, and its key.
+
+    Args:
+        artifacts: Where results are kept.
+        parents: The keys of the embeddings, as `train`, and of each partition, by its sampler.
+        task: Its seeds are left out, its names' hashes decide ties.
+        embeddings: Called if they are needed.
+        partitions: By sampler.
+        config: What to compute.
+        device: Where.
+        progress: Called now and then.
+    """
+    from clusterea.fusion import fuse
+
+    def make(block_cells: int | None) -> Similarity:
+        fused = fuse(
+            embeddings(),
+            list(partitions.values()),
+            task.seeds,
+            task.tie_keys,
+            config,
+            device=device,
+            block_cells=block_cells,
+            progress=progress,
         )
-        return key, partition
-    tensors = read_tensors(workspace.tensors_file(key))
-    labels = Pair(tensors["source"], tensors["target"])
-    return key, Partition(labels, int(tensors["num_batches"]))
+        return fused.to("cpu")
+
+    key, similarity = artifacts.tensors(
+        "fuse",
+        config.recipe(),
+        parents,
+        lambda: with_smaller_blocks(make, device),
+        pack_similarity,
+        unpack_similarity,
+    )
+    if artifacts.workspace is not None:
+        artifacts.workspace.point("fuse", key)
+    return key, similarity
+
+
+def match_stage(
+    artifacts: Artifacts,
+    fuse_key: str,
+    task: AlignmentTask,
+    similarity: Callable[[], Similarity],
+    config: MatchingConfig,
+    device: torch.device,
+) -> tuple[str, Alignment]:
+    """The alignment and its key."""
+    from torch import from_numpy
+
+    from clusterea.matching import match
+
+    def make() -> Alignment:
+        keys = task.tie_keys.map(lambda side: from_numpy(side.copy()).to(device))
+        scores = similarity().to(device)
+        found = match(scores, keys, task.seeds, method=config.method, seed=config.seed)
+        return found.to("cpu")
+
+    key, alignment = artifacts.tensors(
+        "match", config.recipe(), {"fuse": fuse_key}, make, pack_alignment, unpack_alignment
+    )
+    if artifacts.workspace is not None:
+        artifacts.workspace.point("match", key)
+    return key, alignment

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 
 if TYPE_CHECKING:
+    import pandas
+    import torch
     from torch import Tensor
 
 
@@ -34,6 +37,36 @@ class Alignment:
                 "confidence must lie in [0, 1]. Got values from "
                 f"{float(self.confidence.min())} to {float(self.confidence.max())} instead."
             )
+
+    def to(self, device: torch.device | str) -> Alignment:
+        """The same on another device."""
+        unmatched = self.unmatched.map(lambda side: side.to(device))
+        return Alignment(self.links.to(device), self.confidence.to(device), unmatched)
+
+    def at_least(self, confidence: float) -> Alignment:
+        """The links that are at least so sure; the entities of the others are unmatched."""
+        import torch
+
+        kept = self.confidence >= confidence
+        left = self.links[~kept]
+        return Alignment(
+            self.links[kept],
+            self.confidence[kept],
+            Pair(
+                torch.unique(torch.cat([self.unmatched.source, left[:, 0]])),
+                torch.unique(torch.cat([self.unmatched.target, left[:, 1]])),
+            ),
+        )
+
+    def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
+        """A table of source, target and confidence: ids, or names where they are given."""
+        import pandas as pd
+
+        source, target = self.links.cpu().numpy().T
+        columns: dict[str, Any] = {"source": source, "target": target}
+        if names is not None:
+            columns = {"source": names.source.take(source), "target": names.target.take(target)}
+        return pd.DataFrame({**columns, "confidence": self.confidence.cpu().numpy()})
 
     def swap(self) -> Alignment:
         """The same alignment seen from the other side."""

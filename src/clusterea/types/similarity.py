@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clusterea.types.pair import Pair
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -63,6 +64,15 @@ class Similarity:
 
         counts = self.row_offsets.diff()
         return torch.arange(counts.numel(), device=counts.device).repeat_interleave(counts)
+
+    def to(self, device: torch.device | str) -> Similarity:
+        """The same on another device."""
+        return Similarity(
+            self.row_offsets.to(device),
+            self.columns.to(device),
+            self.values.to(device),
+            self.num_entities,
+        )
 
     def swap(self) -> Similarity:
         """The transpose: the same scores seen from the other side."""

@@ -1,0 +1,204 @@
+"""`clusterea align`: from two graphs and a few known pairs to an alignment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.cli.progress import size, watcher
+from clusterea.config import PRESETS, Config, preset
+from clusterea.pipeline import align as run_align
+from clusterea.pipeline import choose_device
+from clusterea.pipeline.memory import available, expected_memory, largest_batch, parse_size
+from clusterea.workspace import Workspace
+
+if TYPE_CHECKING:
+    import torch
+
+    from clusterea.types import AlignmentTask, Benchmark, Metrics
+
+
+@takes_data
+def align(
+    data: DataOptions,
+    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    preset_name: Annotated[
+        str,
+        typer.Option("--preset", metavar="|".join(PRESETS), help="The settings to begin with."),
+    ] = "default",
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Another encoder: gcn-align, rrea or dual-amn."),
+    ] = None,
+    samplers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…", help="Other samplers: cmcs, iscs (both ways), vps, metis-cps."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="STAGE.FIELD=VALUE", help="Any setting, as training.epochs=10."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same alignment.")] = 0,
+    device: Annotated[
+        str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
+    ] = "auto",
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="At most so much, as 20GiB: of the GPU, or of the host without."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Errors and the result alone.")] = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="Progress as JSON lines on standard error.")
+    ] = False,
+) -> None:
+    """Finds which entities of two knowledge graphs are the same.
+
+    Trains, cuts into mini-batches, fuses, matches and, where there are test links, evaluates. The
+    same command again computes only what is missing.
+    """
+    place = choose_device(device)
+    named = None if samplers is None else [each.strip() for each in samplers.split(",") if each]
+    allowed = None if memory is None else parse_size(memory)
+
+    def configured(larger_side: int) -> Config:
+        bound = [] if allowed is None else [f"sampling.max_batch={largest_batch(allowed, place)}"]
+        return preset(
+            preset_name,
+            larger_side,
+            model=model,
+            samplers=named,
+            seed=seed,
+            settings=[*bound, *(settings or [])],
+        )
+
+    _check_names(configured(0))  # so that a wrong one is refused before anything is read
+    workspace = Workspace(out)
+    benchmark = data.load()
+    task = benchmark.task
+    config = configured(max(graph.num_entities for graph in task.graphs))
+    if dry_run or not (quiet or json_lines):
+        (OUTPUT if dry_run else ERRORS).print(
+            _plan(benchmark, config, place, allowed), soft_wrap=True
+        )
+    if dry_run:
+        return
+    _limit(place, allowed)
+    workspace.save_benchmark(benchmark)
+    with watcher(quiet=quiet, json_lines=json_lines) as observer:
+        try:
+            result = run_align(task, config, place, workspace=workspace, observer=observer)
+        except KeyboardInterrupt:
+            ERRORS.print("Stopped. The same command goes on where this one was.")
+            raise typer.Exit(130) from None
+        from clusterea.pipeline.outputs import write_outputs
+
+        metrics = write_outputs(workspace, benchmark, result, place, observer)
+    _print_result(workspace, benchmark, len(result.alignment.links), metrics)
+
+
+def _check_names(config: Config) -> None:
+    from clusterea.models import find_encoder
+    from clusterea.samplers import find_sampler
+
+    find_encoder(config.training.model)
+    for sampler in config.samplers:
+        find_sampler(sampler)
+
+
+def _limit(place: torch.device, allowed: int | None) -> None:
+    """Has the GPU's allocator refuse what is beyond the memory allowed."""
+    if allowed is not None and place.type == "cuda":
+        import torch
+
+        total = torch.cuda.mem_get_info(place)[1]
+        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), place)
+
+
+def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None) -> str:
+    task, training, sampling, fusion = (
+        benchmark.task,
+        config.training,
+        config.sampling,
+        config.fusion,
+    )
+    source, target = task.graphs
+    expected = expected_memory(task, config, place)
+    lines = [
+        f"{source.num_entities:,} and {target.num_entities:,} entities, "
+        f"{source.num_triples:,} and {target.num_triples:,} triples, "
+        f"{task.num_seeds:,} seeds, {len(benchmark.test_links):,} test links.",
+        f"Training   {training.model}, {training.epochs} epochs, on {place}",
+    ]
+    if config.samplers:
+        lines.append(
+            f"Sampling   {', '.join(config.samplers)}: {sampling.num_batches} mini-batches each"
+        )
+    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if fusion.sinkhorn else ""
+    lines += [
+        f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search",
+        f"Matching   {config.matching.method}",
+        f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
+    ]
+    needed = expected.gpu if place.type == "cuda" else expected.host
+    free = allowed or available(place)
+    if free is not None and needed > free:
+        lines.append(
+            f"This may not fit into {size(free)}. Smaller mini-batches need less: "
+            f"--memory {size(free).replace(' ', '')}, or --set sampling.max_batch=20000."
+        )
+    return escape("\n".join(lines))
+
+
+def _memory(host: int, gpu: int) -> str:
+    return f"{size(host)} of memory" + (f", {size(gpu)} of it on the GPU" if gpu else "")
+
+
+# Seconds for a step of training at a row touched, and for everything else at an entity; measured on
+# two CPU cores and on one H200. Rough: other machines differ by a factor of a few.
+SECONDS_A_ROW = {"cpu": 8e-5, "cuda": 4e-8}
+SECONDS_AN_ENTITY = {"cpu": 3e-3, "cuda": 6e-5}
+
+
+def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
+    entities = sum(graph.num_entities for graph in task.graphs)
+    training = config.training
+    seeds = min(training.seeds_per_step or task.num_seeds, task.num_seeds)
+    steps = training.epochs * -(-task.num_seeds // max(seeds, 1))
+    touched = min(entities, 50 * (seeds + (training.negatives_per_step or entities)))
+    seconds = steps * (0.01 + touched * SECONDS_A_ROW[place.type])
+    seconds += entities * SECONDS_AN_ENTITY[place.type]
+    return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
+
+
+def _print_result(
+    workspace: Workspace, benchmark: Benchmark, links: int, metrics: Metrics | None
+) -> None:
+    OUTPUT.print(f"{links:,} links:")
+    OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
+    if metrics is not None:
+        ranked, every = metrics.test_candidates.source, metrics.all_candidates.source
+        OUTPUT.print(
+            f"Hits@1 {ranked.hits[1]:.1%}, hits@10 {ranked.hits[10]:.1%}, MRR {ranked.mrr:.3f} "
+            f"among the test targets ({every.hits[1]:.1%}, {every.hits[10]:.1%}, {every.mrr:.3f} "
+            f"among all), on {len(benchmark.test_links):,} test links."
+        )
+        if metrics.matching is not None:
+            scores = metrics.matching
+            OUTPUT.print(
+                f"Precision {scores.precision:.1%}, recall {scores.recall:.1%}, F1 {scores.f1:.1%}."
+            )
+    OUTPUT.print(f"Report: {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)

@@ -1,0 +1,139 @@
+"""How far things are: a live line a stage, a clean log, or JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from clusterea.cli.console import ERRORS
+from clusterea.pipeline import StageCost
+from clusterea.pipeline.align import Silent
+
+LOG_EVERY = 15.0  # seconds between two lines of one stage in a log
+
+
+class Watcher(Silent):
+    """An observer that is opened and closed like a file."""
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class Bars(Watcher):
+    """One live line a stage, with a bar, its speed and the time left."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.fields[stage]:<22}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[what]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=ERRORS,
+        )
+        self._task: Any = None
+
+    def __enter__(self) -> Bars:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def begin(self, stage: str) -> None:
+        self._task = self._bars.add_task("", total=None, stage=stage, what="")
+
+    def step(self, stage: str, what: str, done: int, total: int) -> None:
+        self._bars.update(self._task, completed=done, total=total, what=what)
+
+    def end(self, cost: StageCost) -> None:
+        self._bars.update(self._task, completed=1, total=1, what=_costs(cost))
+
+
+class Log(Watcher):
+    """Whole lines, few of them: for files and pipes."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def begin(self, stage: str) -> None:
+        self._last = time.monotonic()
+
+    def step(self, stage: str, what: str, done: int, total: int) -> None:
+        if time.monotonic() - self._last >= LOG_EVERY:
+            self._last = time.monotonic()
+            ERRORS.print(f"{stage}: {what}, {done:,} of {total:,}", soft_wrap=True)
+
+    def end(self, cost: StageCost) -> None:
+        ERRORS.print(f"{cost.stage}: {_costs(cost)}", soft_wrap=True)
+
+
+class JsonLines(Watcher):
+    """One JSON object a line on standard error."""
+
+    def begin(self, stage: str) -> None:
+        self._say({"event": "begin", "stage": stage})
+
+    def step(self, stage: str, what: str, done: int, total: int) -> None:
+        self._say({"event": "step", "stage": stage, "what": what, "done": done, "total": total})
+
+    def end(self, cost: StageCost) -> None:
+        self._say({"event": "end", **cost.to_dict()})
+
+    def _say(self, event: dict[str, Any]) -> None:
+        sys.stderr.write(json.dumps(event) + "\n")
+        sys.stderr.flush()
+
+
+def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
+    """The one that suits where standard error goes."""
+    if json_lines:
+        return JsonLines()
+    if quiet:
+        return Watcher()
+    return Bars() if ERRORS.is_terminal else Log()
+
+
+def _costs(cost: StageCost) -> str:
+    if cost.reused:
+        return "was there already"
+    gpu = f", {size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
+    return f"{cost.seconds:.1f} s, {size(cost.peak_host_bytes)}{gpu}"
+
+
+def size(count: int) -> str:
+    """Bytes as a person reads them."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"

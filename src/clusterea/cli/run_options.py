@@ -1,0 +1,19 @@
+"""Options that several commands on a run's folder share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run's folder, as `train` or `align` make one."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Any setting of this stage."),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]

@@ -1,0 +1,118 @@
+"""A name as an IRI, for formats that hold nothing else, and the name again.
+
+A name that is an absolute IRI stands for itself. Any other is written percent-encoded under
+`urn:clusterea:source:` or `urn:clusterea:target:`, so that a `Paris` of either graph stays two
+things. `to_names` finds the name in such an IRI.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import unquote, unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.types import Pair
+
+NAMESPACE = "urn:clusterea:"
+NAMESPACES = Pair(f"{NAMESPACE}source:", f"{NAMESPACE}target:")
+
+# RFC 3987: ucschar of the first planes, and all of the planes above but their last two characters.
+_PLANES = [(0xA0, 0xD7FF), (0xF900, 0xFDCF), (0xFDF0, 0xFFEF)]
+_PLANES += [(plane << 16, (plane << 16) + 0xFFFD) for plane in range(0x1, 0xE)]
+_PLANES += [(0xE1000, 0xEFFFD)]
+_LETTERS = r"A-Za-z0-9\-._~!$&'()*+,;=" + "".join(chr(a) + "-" + chr(b) for a, b in _PLANES)
+_ENCODED = "%[0-9A-Fa-f]{2}"
+_SEGMENT = f"(?:[{_LETTERS}:@]|{_ENCODED})"
+_AUTHORITY = f"//(?:(?:[{_LETTERS}:]|{_ENCODED})*@)?(?:[{_LETTERS}]|{_ENCODED})*(?::[0-9]*)?"
+_IRI = (
+    rf"^[A-Za-z][A-Za-z0-9+.\-]*:(?:{_AUTHORITY}(?:/(?:{_SEGMENT}|/)*)?"
+    rf"|/?{_SEGMENT}(?:{_SEGMENT}|/)*|/)"
+    rf"(?:\?(?:{_SEGMENT}|[/?])*)?(?:#(?:{_SEGMENT}|[/?])*)?$"
+)
+_OWN = re.compile(f"^{NAMESPACE}(source|target):")
+_HIGH = "%[89A-Fa-f][0-9A-Fa-f]"  # a byte of a character beyond ASCII
+_ASCII = bytes(range(0x80))
+# A URN's own part may have these (RFC 8141); a `/` must not come first, so none comes at all.
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@"
+
+
+def to_iris(names: pa.Array, namespace: str) -> pa.Array:
+    """Each name as a valid IRI, in `namespace` unless it is one itself; no two become one."""
+    are_iris = pc.and_not(
+        pc.match_substring_regex(names, _IRI), pc.starts_with(names, pattern=NAMESPACE)
+    )
+    return _into(namespace, pc.invert(are_iris), names, names)
+
+
+def to_uris(names: pa.Array, namespace: str) -> pa.Array:
+    """As `to_iris`, and in ASCII, by RFC 3987's section 3.1; still no two become one."""
+    iris = to_iris(names, namespace)
+    high = pc.match_substring_regex(iris, r"[^\x00-\x7F]")
+    if not pc.any(high).as_py():
+        return iris
+    uris = _replaced(iris, high, _percent_encoded(iris.filter(high), _ASCII))
+    # Where an IRI is written half encoded, or in both ways, its URI would not tell which.
+    encoded = pc.match_substring_regex(iris, _HIGH)
+    written = iris.filter(pc.and_not(encoded, high))
+    unclear = pc.and_(high, pc.or_(encoded, pc.is_in(uris, value_set=written)))
+    return _into(namespace, unclear, names, uris)
+
+
+def to_cells(names: pa.Array, namespace: str) -> pa.Array:
+    """Each name as a cell of TSV: itself, or an IRI where it would break the line it stands in."""
+    breaks = pc.match_substring_regex(names, f"^$|^{NAMESPACE}|[\t\r\n]")
+    return _into(namespace, breaks, names, names)
+
+
+def to_names(iris: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The names that were put into our namespaces; all others as they are."""
+    own = pc.match_substring_regex(iris, _OWN.pattern)
+    return _changed(iris, own, lambda iri: unquote(_OWN.sub("", iri)))
+
+
+def beyond_ascii(uris: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The IRIs that `to_uris` put into ASCII; all others as they are."""
+
+    def decoded(match: re.Match[str]) -> str:
+        try:
+            return unquote_to_bytes(match[0]).decode()
+        except UnicodeDecodeError:
+            return match[0]
+
+    high = pc.match_substring_regex(uris, _HIGH)
+    return _changed(uris, high, lambda uri: re.sub(f"(?:{_HIGH})+", decoded, uri))
+
+
+def _into(namespace: str, mask: pa.Array, names: pa.Array, others: pa.Array) -> pa.Array:
+    """`others`, with the names of `mask` in `namespace` in their place."""
+    encoded = _percent_encoded(names.filter(mask), _PLAIN)
+    text = pa.large_string()
+    parts = pa.scalar(namespace, text), encoded, pa.scalar("", text)
+    return _replaced(others, mask, pc.binary_join_element_wise(*parts))
+
+
+def _percent_encoded(strings: pa.Array, plain: bytes) -> pa.Array:
+    """The strings with each byte that is not `plain` as `%` and its number."""
+    data = strings.buffers()[2]
+    bytes_ = strings.cast(pa.large_binary())
+    present = set(np.unique(np.frombuffer(data or b"", np.uint8)).tolist())
+    # One pass for each such byte there is, the percent sign before those that bring new ones.
+    for byte in sorted(present - set(plain), key=lambda byte: (byte != ord("%"), byte)):
+        bytes_ = pc.replace_substring(bytes_, bytes([byte]), f"%{byte:02X}".encode())
+    return bytes_.cast(pa.large_string())
+
+
+def _changed(
+    strings: pa.ChunkedArray, mask: pa.ChunkedArray, change: Callable[[str], str]
+) -> pa.ChunkedArray:
+    """The strings, those in `mask` changed."""
+    changed = [change(each) for each in strings.filter(mask).to_pylist()]
+    return _replaced(strings, mask, pa.array(changed, pa.large_string()))
+
+
+def _replaced(strings: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
+    return pc.replace_with_mask(strings, mask, new) if len(new) else strings

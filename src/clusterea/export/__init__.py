@@ -1,0 +1,59 @@
+"""From an alignment to files other tools read. A new format is a line in `EXPORTERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clusterea.errors import unknown_name
+from clusterea.export.files import replacing
+from clusterea.export.rdf import write_ntriples, write_oaei
+from clusterea.export.run_files import write_alignment, write_candidates, write_unmatched
+from clusterea.export.sssom import write_sssom
+from clusterea.export.tables import write_parquet, write_tsv
+from clusterea.types import Alignment, Names, Pair
+
+__all__ = [
+    "EXPORTERS",
+    "Exporter",
+    "export",
+    "find_exporter",
+    "write_alignment",
+    "write_candidates",
+    "write_unmatched",
+]
+
+Exporter = Callable[[Alignment, Pair[Names], Path], None]  # writes the file, in its place or not
+EXPORTERS: dict[str, Exporter] = {
+    "tsv": write_tsv,
+    "parquet": write_parquet,
+    "ntriples": write_ntriples,
+    "sssom": write_sssom,
+    "oaei": write_oaei,
+}
+
+
+def find_exporter(name: str) -> Exporter:
+    """The exporter called `name`; an unknown name is answered with the known ones."""
+    if name not in EXPORTERS:
+        raise unknown_name("format", name, EXPORTERS)
+    return EXPORTERS[name]
+
+
+def export(
+    alignment: Alignment,
+    names: Pair[Names],
+    format: str,  # noqa: A002
+    path: Path,
+) -> None:
+    """The alignment as one file, there whole or not at all.
+
+    Args:
+        alignment: The links; SSSOM also says who has none.
+        names: Of the entities.
+        format: A name in `EXPORTERS`.
+        path: The file. One that is there is replaced.
+    """
+    exporter = find_exporter(format)
+    with replacing(path) as beside:
+        exporter(alignment, names, beside)

@@ -1,0 +1,61 @@
+"""The links of an alignment as rows of text, in batches: the surest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.types import Alignment, Pair
+
+BATCH = 1 << 16
+COLUMNS = ("source", "target", "confidence")
+
+
+def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Table]:
+    """Source, target and confidence of each link, by falling confidence.
+
+    Equally sure links keep their order, which a hash of names decided when they were matched.
+
+    Args:
+        alignment: The links.
+        texts: What to write for each entity of either side.
+    """
+    sure = alignment.confidence.detach().cpu()
+    sure = sure if str(sure.dtype) == "torch.float64" else sure.float()
+    order = sure.argsort(descending=True, stable=True)
+    links = alignment.links.detach().cpu()[order].numpy()
+    confidence = sure[order].numpy()
+    for start in range(0, len(links), BATCH):
+        rows = slice(start, start + BATCH)
+        source, target = links[rows].T
+        columns = [
+            texts.source.take(pa.array(source)),
+            texts.target.take(pa.array(target)),
+            pa.array(confidence[rows]),
+        ]
+        yield pa.table(columns, names=COLUMNS)
+
+
+def unmatched_batches(ids: np.ndarray, texts: pa.Array) -> Iterator[pa.Array]:
+    """What to write for the entities of one side that have no link, as they are numbered."""
+    for start in range(0, len(ids), BATCH):
+        yield texts.take(pa.array(ids[start : start + BATCH]))
+
+
+def write_lines(file: IO[bytes], *parts: pa.Array | pa.ChunkedArray | str) -> None:
+    """One line a row: its parts one after the other. Numbers are written as short as can be."""
+    text = pa.large_string()
+    cells = [
+        pa.scalar(part, text) if isinstance(part, str) else part.cast(text)
+        for part in (*parts, "\n", "")  # the last stands between the others
+    ]
+    lines = pc.binary_join_element_wise(*cells)
+    for chunk in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
+        _, offsets, bytes_ = chunk.buffers()
+        if bytes_ is not None:  # an array's strings lie one behind the other: they are the file
+            ends = np.frombuffer(offsets, np.int64)[[chunk.offset, chunk.offset + len(chunk)]]
+            file.write(memoryview(bytes_)[ends[0] : ends[1]])

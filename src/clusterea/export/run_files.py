@@ -1,0 +1,95 @@
+"""The files that `clusterea align` leaves in a run's folder for people to use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from clusterea.data.name_iris import NAMESPACES, to_cells
+from clusterea.export.files import replacing
+from clusterea.export.rows import unmatched_batches, write_lines
+from clusterea.export.tables import write_tsv
+from clusterea.types import Alignment, IntArray, Names, Pair, Similarity
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_ROWS = 1 << 20  # of candidates that are turned into names at a time
+
+
+def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
+    """`alignment.tsv`: source, target and confidence by name, the surest link first."""
+    with replacing(path) as beside:
+        write_tsv(alignment, names, beside)
+
+
+def write_unmatched(folder: Path, alignment: Alignment, names: Pair[Names]) -> None:
+    """`unmatched_source.tsv` and `unmatched_target.tsv`: the entities that have no link."""
+    files = Pair("unmatched_source.tsv", "unmatched_target.tsv")
+    for ids, (name, (side, namespace)) in alignment.unmatched.zip(files.zip(names.zip(NAMESPACES))):
+        texts = to_cells(side.arrow, namespace)
+        with replacing(folder / name) as beside, beside.open("wb") as file:
+            file.write(b"entity\n")
+            for entities in unmatched_batches(ids.detach().cpu().numpy(), texts):
+                write_lines(file, entities)
+
+
+def write_candidates(
+    path: Path,
+    similarity: Similarity,
+    names: Pair[Names],
+    ties: Pair[Tensor],
+    seeds: IntArray | Tensor,
+    *,
+    seed: int = 0,
+    top: int = 10,
+) -> None:
+    """`candidates.parquet`: source, target, score and rank, the `top` of each source entity.
+
+    Args:
+        path: The file.
+        similarity: Scores of source × target. The order is found on its device.
+        names: Of the entities.
+        ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
+        seeds: (n, 2): links already known. Their source entities are left out.
+        seed: Another one decides ties another way.
+        top: How many candidates of each, ranked from 1.
+    """
+    import pyarrow.parquet as pq
+    import torch
+
+    from clusterea.numerics.cells import row_order
+
+    device = similarity.values.device
+    decided = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True)[:, 0]
+    is_open = torch.ones(similarity.num_entities.source, dtype=torch.bool, device=device)
+    is_open[decided] = False
+    rows = similarity.rows()
+    order = row_order(similarity, ties, seed)  # rows one after the other, so `rows` still holds
+    ranks = torch.arange(len(order), device=device) - similarity.row_offsets[rows]
+    kept = (ranks < top) & is_open[rows]
+    cells = order[kept]
+    source, target = rows[kept].cpu().numpy(), similarity.columns[cells].cpu().numpy()
+    scores = similarity.values[cells].float().cpu().numpy()
+    rank = (ranks[kept] + 1).cpu().numpy().astype(np.int32)
+    schema = pa.schema(
+        {
+            "source": pa.large_string(),
+            "target": pa.large_string(),
+            "score": pa.float32(),
+            "rank": pa.int32(),
+        }
+    )
+    with replacing(path) as beside, pq.ParquetWriter(beside, schema) as writer:
+        for start in range(0, len(source), _ROWS):
+            part = slice(start, start + _ROWS)
+            columns = [
+                names.source.arrow.take(pa.array(source[part])),
+                names.target.arrow.take(pa.array(target[part])),
+                pa.array(scores[part]),
+                pa.array(rank[part]),
+            ]
+            writer.write_table(pa.table(columns, schema=schema))

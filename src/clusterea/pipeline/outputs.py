@@ -1,0 +1,158 @@
+"""The files of a run that people and other programs read."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from clusterea.pipeline.align import AlignmentResult, Observer
+from clusterea.pipeline.measure import StageCost, measured
+from clusterea.types import Alignment, Benchmark, Metrics, Partition
+from clusterea.workspace import Workspace, fingerprint, task_key, write_json
+
+if TYPE_CHECKING:
+    import torch
+
+LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xgboost-cpu")
+
+
+def write_outputs(
+    workspace: Workspace,
+    benchmark: Benchmark,
+    result: AlignmentResult,
+    device: torch.device,
+    observer: Observer,
+) -> Metrics | None:
+    """Writes alignment, candidates, metrics, run and report; the metrics, if there are test links.
+
+    Each file is replaced whole.
+    """
+    from torch import from_numpy
+
+    from clusterea.export import write_alignment, write_candidates, write_unmatched
+
+    folder, task = workspace.folder, benchmark.task
+    costs = list(result.timings)
+    observer.begin("evaluation")
+    with measured("evaluation", device) as cost:
+        metrics = result.evaluate(benchmark.test_links) if len(benchmark.test_links) else None
+    costs.append(cost)
+    observer.end(cost)
+    observer.begin("writing")
+    with measured("writing", device) as cost:
+        keys = task.tie_keys.map(lambda side: from_numpy(side.copy()))
+        write_alignment(folder / "alignment.tsv", result.alignment, benchmark.names)
+        write_unmatched(folder, result.alignment, benchmark.names)
+        write_candidates(
+            folder / "candidates.parquet",
+            result.similarity,
+            benchmark.names,
+            keys,
+            task.seeds,
+            seed=result.config.matching.seed,
+        )
+        if metrics is None:
+            (folder / "metrics.json").unlink(missing_ok=True)  # of a run that had test links
+        else:
+            write_json(folder / "metrics.json", metrics.to_dict())
+        write_page(
+            workspace,
+            benchmark,
+            result.alignment,
+            None if metrics is None else metrics.to_dict(),
+            result.partitions,
+            [each.to_dict() for each in costs],
+            result.config.to_dict(),
+        )
+    costs.append(cost)
+    observer.end(cost)
+    write_json(folder / "run.json", _described(benchmark, result, device, costs))
+    return metrics
+
+
+def write_page(
+    workspace: Workspace,
+    benchmark: Benchmark,
+    alignment: Alignment,
+    metrics: Mapping[str, Any] | None,
+    partitions: Mapping[str, Partition],
+    costs: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+) -> None:
+    """Writes report.html; `costs` and `config` as run.json has them."""
+    from clusterea.evaluation.overlap import overlap
+    from clusterea.report import StageCost as ShownCost
+    from clusterea.report import collect, write_report
+
+    overlaps = {
+        sampler: asdict(overlap(partition, benchmark))
+        for sampler, partition in partitions.items()
+        if len(benchmark.test_links)
+    }
+    data = collect(
+        benchmark,
+        alignment,
+        metrics,
+        title=workspace.folder.resolve().name,
+        stages=[
+            ShownCost(
+                cost["stage"], cost["seconds"], cost["peak_host_bytes"], cost["peak_gpu_bytes"]
+            )
+            for cost in costs
+        ],
+        partitions=partitions,
+        overlaps=overlaps,
+        config=config,
+        versions=versions(),
+    )
+    write_report(workspace.folder / "report.html", data)
+
+
+def versions() -> dict[str, str]:
+    """Of the software that made a run."""
+    found = {"clusterea": _version("clusterea"), "python": platform.python_version()}
+    return found | {name: _version(name) for name in LIBRARIES if _version(name)}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _described(
+    benchmark: Benchmark, result: AlignmentResult, device: torch.device, costs: list[StageCost]
+) -> dict[str, Any]:
+    graphs = benchmark.task.graphs
+    return {
+        "config": result.config.to_dict(),
+        "versions": versions(),
+        "device": _device(device),
+        "data": {
+            "fingerprint": fingerprint(benchmark),
+            "task": task_key(benchmark.task),
+            "format": benchmark.format,
+            "entities": [graph.num_entities for graph in graphs],
+            "triples": [graph.num_triples for graph in graphs],
+            "seeds": benchmark.task.num_seeds,
+            "test_links": len(benchmark.test_links),
+            "dropped": dict(benchmark.dropped),
+        },
+        "artifacts": dict(result.keys),
+        "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
+        "links": len(result.alignment.links),
+        "stages": [cost.to_dict() for cost in costs],
+        "seconds": round(sum(cost.seconds for cost in costs), 3),
+    }
+
+
+def _device(device: torch.device) -> str:
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({platform.processor() or platform.machine()})"

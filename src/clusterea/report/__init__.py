@@ -1,0 +1,22 @@
+"""Looking at an alignment: the evidence for each match, and the report that shows it all."""
+
+from clusterea.report.collect import collect
+from clusterea.report.data import GraphSize, Match, MiniBatches, ReportData, StageCost
+from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support, evidence
+from clusterea.report.report import render_report, write_report
+
+__all__ = [
+    "Evidence",
+    "EvidenceIndex",
+    "GraphSize",
+    "Match",
+    "MiniBatches",
+    "ReportData",
+    "StageCost",
+    "Step",
+    "Support",
+    "collect",
+    "evidence",
+    "render_report",
+    "write_report",
+]

@@ -1,0 +1,165 @@
+"""`collect`: from a benchmark and its alignment to what the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterea.report.data import (
+    RIGHT,
+    UNKNOWN,
+    WRONG,
+    Drawn,
+    GraphSize,
+    Match,
+    MiniBatches,
+    ReportData,
+    StageCost,
+)
+from clusterea.report.evidence import EvidenceIndex, Support
+from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition
+
+SAMPLE = 2_000  # matches in the table: about 3 MB of page, and no browser is slow with it
+SUPPORTS = 12  # pairs of neighbours shown for a match
+
+
+def collect(
+    benchmark: Benchmark,
+    alignment: Alignment,
+    metrics: Metrics | Mapping[str, Any] | None = None,
+    *,
+    title: str = "Alignment",
+    stages: Sequence[StageCost] = (),
+    partitions: Mapping[str, Partition] | None = None,
+    overlaps: Mapping[str, Mapping[str, float]] | None = None,
+    rounds: Sequence[Mapping[str, float | int | str]] = (),
+    config: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+    sample: int = SAMPLE,
+    supports: int = SUPPORTS,
+    seed: int = 0,
+) -> ReportData:
+    """What `write_report` needs, with evidence for a sample of the matches.
+
+    The test links, where there are some, say which links are right; they decide nothing else.
+
+    Args:
+        benchmark: The graphs, their names and the test links.
+        alignment: The links found, without the seeds.
+        metrics: As `evaluate` returned them, or as read from metrics.json.
+        title: What the page is called.
+        stages: What each stage took.
+        partitions: Of each sampler, by its name.
+        overlaps: Of each sampler, by its name: of which links, and the share kept together.
+        rounds: Of self-training: column and value.
+        config: The settings of the run, in full.
+        versions: Of the software.
+        sample: How many matches at most: a quarter the most confident, a quarter the least
+            confident, and the rest at random.
+        supports: How many pairs of neighbours at most for a match.
+        seed: Of the sample.
+    """
+    graphs = benchmark.task.graphs
+    links: IntArray = alignment.links.cpu().numpy()
+    confidence = alignment.confidence.double().cpu().numpy()
+    correctness = judged(links, benchmark) if len(benchmark.test_links) else None
+    return ReportData(
+        title=title,
+        sizes=graphs.map(lambda g: GraphSize(g.num_entities, g.num_relations, g.num_triples)),
+        num_seeds=benchmark.task.num_seeds,
+        confidence=confidence,
+        unmatched=alignment.unmatched.map(lambda side: side.numel()),
+        num_test_links=len(benchmark.test_links),
+        correctness=correctness,
+        metrics=metrics.to_dict() if isinstance(metrics, Metrics) else metrics,
+        stages=tuple(stages),
+        mini_batches=_mini_batches(partitions or {}, overlaps or {}),
+        matches=_matches(
+            benchmark, alignment, correctness, draw(confidence, sample, seed), supports
+        ),
+        rounds=tuple(rounds),
+        config=config or {},
+        versions=versions or {},
+    )
+
+
+def judged(links: IntArray, benchmark: Benchmark) -> NDArray[np.int8]:
+    """(links,): RIGHT if it is a test link, WRONG if one says otherwise, UNKNOWN if none says.
+
+    A test link or a seed that holds one end of another link contradicts it; so does the knowledge
+    that one end has no counterpart.
+    """
+    task, test_links = benchmark.task, benchmark.test_links
+    width = task.graphs.target.num_entities
+    known = np.concatenate([task.seeds, test_links])
+    if benchmark.dangling is None:
+        decided = (known[:, 0], known[:, 1])
+    else:
+        decided = (
+            np.concatenate([known[:, 0], benchmark.dangling.source]),
+            np.concatenate([known[:, 1], benchmark.dangling.target]),
+        )
+    out = np.full(len(links), UNKNOWN, dtype=np.int8)
+    out[np.isin(links[:, 0], decided[0]) | np.isin(links[:, 1], decided[1])] = WRONG
+    out[np.isin(links @ [width, 1], known @ [width, 1])] = RIGHT
+    return out
+
+
+def draw(confidence: NDArray[Any], sample: int, seed: int) -> list[tuple[int, Drawn]]:
+    """Which links are shown, and why each, by falling confidence; all of them if they are few."""
+    # Equal ones in random order: their place in the alignment decides nothing.
+    shuffled = np.random.default_rng(seed).permutation(len(confidence))
+    falling = shuffled[np.argsort(-confidence[shuffled], kind="stable")]
+    if len(falling) <= sample:
+        return [(int(i), "all") for i in falling]
+    ends = sample // 4
+    top, middle, bottom = np.split(falling, [ends, len(falling) - ends])
+    chosen = np.isin(middle, np.random.default_rng(seed).permutation(middle)[: sample - 2 * ends])
+    kinds: list[tuple[IntArray, Drawn]] = [
+        (top, "most"),
+        (middle[chosen], "random"),
+        (bottom, "least"),
+    ]
+    return [(int(i), kind) for some, kind in kinds for i in some]
+
+
+def _matches(
+    benchmark: Benchmark,
+    alignment: Alignment,
+    correctness: NDArray[np.int8] | None,
+    drawn: Sequence[tuple[int, Drawn]],
+    limit: int,
+) -> tuple[Match, ...]:
+    index = EvidenceIndex(benchmark.task, alignment)
+    names, relation_names = benchmark.names, benchmark.relation_names
+    truths = dict(benchmark.test_links.tolist())
+
+    def match(link: int, kind: Drawn) -> Match:
+        source, target = alignment.links[link].tolist()
+        found = index.evidence(source, target, limit=limit)
+        verdict = UNKNOWN if correctness is None else int(correctness[link])
+        truth = truths.get(source) if verdict == WRONG else None
+        return Match(
+            entities=Pair(names.source[source], names.target[target]),
+            confidence=float(alignment.confidence[link]),
+            right=None if verdict == UNKNOWN else verdict == RIGHT,
+            truth=None if truth is None else names.target[truth],
+            drawn=kind,
+            num_neighbors=found.num_neighbors,
+            num_supports=found.total,
+            supports=tuple(Support.named(each, names, relation_names) for each in found.supports),
+        )
+
+    return tuple(match(link, kind) for link, kind in drawn)
+
+
+def _mini_batches(
+    partitions: Mapping[str, Partition], overlaps: Mapping[str, Mapping[str, float]]
+) -> tuple[MiniBatches, ...]:
+    return tuple(
+        MiniBatches(sampler, partition.sizes().map(tuple), overlaps.get(sampler))
+        for sampler, partition in partitions.items()
+    )

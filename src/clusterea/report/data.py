@@ -1,0 +1,97 @@
+"""`ReportData`: all that a report shows, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterea.report.evidence import Support
+from clusterea.types import Pair
+
+RIGHT, WRONG, UNKNOWN = 1, 0, -1  # what the test links say of a link
+
+Drawn = Literal["all", "most", "least", "random"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSize:
+    """How large one graph is."""
+
+    entities: int
+    relations: int
+    triples: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageCost:
+    """What one stage took; None where it was not measured."""
+
+    name: str
+    seconds: float
+    peak_host_bytes: int | None = None
+    peak_gpu_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBatches:
+    """The mini-batches of one sampler."""
+
+    sampler: str
+    sizes: Pair[tuple[int, ...]]  # entities in mini-batch 0, 1, …
+    overlap: Mapping[str, float] | None = None  # of which links → the share kept together
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One row of the table, and the evidence behind it."""
+
+    entities: Pair[str]
+    confidence: float
+    right: bool | None = None  # None: no test link says
+    truth: str | None = (
+        None  # the target that a test link gives the source, where the match is wrong
+    )
+    drawn: Drawn = "all"  # why this row is in the sample
+    num_neighbors: Pair[int] = field(default_factory=lambda: Pair(0, 0))
+    num_supports: int = 0  # all there are; `supports` may hold fewer
+    supports: tuple[Support[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportData:
+    """What `write_report` takes. What has a default may be missing; the page then says so."""
+
+    title: str
+    sizes: Pair[GraphSize]
+    num_seeds: int
+    confidence: NDArray[np.floating[Any]]  # (links,): of every link returned
+    unmatched: Pair[int]
+    num_test_links: int = 0
+    correctness: NDArray[np.int8] | None = None  # (links,): RIGHT, WRONG or UNKNOWN
+    metrics: Mapping[str, Any] | None = None  # in the shape of metrics.json
+    stages: tuple[StageCost, ...] = ()
+    mini_batches: tuple[MiniBatches, ...] = ()
+    matches: tuple[Match, ...] = ()  # all links, or a sample of them
+    # Of self-training: column → value. A float in [0, 1] is a share, but for one named …seconds.
+    rounds: tuple[Mapping[str, float | int | str], ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.confidence.ndim != 1:
+            raise ValueError(
+                f"confidence must have shape (n,). Got {self.confidence.shape} instead."
+            )
+        if self.correctness is not None and self.correctness.shape != self.confidence.shape:
+            raise ValueError(
+                f"correctness must have shape {self.confidence.shape}. "
+                f"Got {self.correctness.shape} instead."
+            )
+
+    @property
+    def num_links(self) -> int:
+        return len(self.confidence)

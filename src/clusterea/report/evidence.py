@@ -1,0 +1,180 @@
+"""Evidence for a match: neighbours of its two entities that are matched to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterea.types import IntArray, KnowledgeGraph, Pair
+
+if TYPE_CHECKING:
+    from clusterea.types import Alignment, AlignmentTask, Names
+
+Id = TypeVar("Id", int, str)  # entities and relations as numbers, or as names
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[Id]):
+    """One relation between an entity and its neighbour."""
+
+    relation: Id
+    outward: bool  # the entity is the head and its neighbour the tail
+
+
+@dataclass(frozen=True, slots=True)
+class Support(Generic[Id]):
+    """A neighbour of each side, the two matched to each other, and how each is reached."""
+
+    neighbors: Pair[Id]
+    relations: Pair[tuple[Step[Id], ...]]
+    by_seed: bool
+    confidence: float | None  # of the neighbours' own link; a seed needs none
+
+    @staticmethod
+    def named(
+        support: Support[int], names: Pair[Names], relation_names: Pair[Names]
+    ) -> Support[str]:
+        """The same support with names in place of numbers."""
+        neighbors = support.neighbors.zip(names).map(lambda side: side[1][side[0]])
+        relations = support.relations.zip(relation_names).map(
+            lambda side: tuple(Step(side[1][step.relation], step.outward) for step in side[0])
+        )
+        return Support(neighbors, relations, support.by_seed, support.confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for one match: the strongest supports, and how many there are in all."""
+
+    supports: tuple[Support[int], ...]
+    total: int  # supports, also those beyond the limit
+    num_neighbors: Pair[int]  # distinct neighbours of each of the two entities
+
+
+class EvidenceIndex:
+    """Finds the evidence for any match in time proportional to the two entities' degrees.
+
+    Building it sorts the triples of both graphs once.
+    """
+
+    def __init__(self, task: AlignmentTask, alignment: Alignment) -> None:
+        self._neighborhoods = task.graphs.map(_Neighborhoods)
+        self._counterparts = _Counterparts(task, alignment)
+        self._tie_keys = task.tie_keys
+
+    def evidence(
+        self, source_entity: int, target_entity: int, *, limit: int | None = None
+    ) -> Evidence:
+        """Seeds first, then by falling confidence; `limit` bounds how many come back.
+
+        An entity is no neighbour of itself: a match never supports itself.
+        """
+        source = self._neighborhoods.source.around(source_entity, "source_entity")
+        target = self._neighborhoods.target.around(target_entity, "target_entity")
+        pairs, confidence, by_seed = self._counterparts.of(source.neighbors)
+        shared = target.has(pairs[:, 1])
+        pairs, confidence, by_seed = pairs[shared], confidence[shared], by_seed[shared]
+        keys = self._tie_keys
+        order = np.lexsort(
+            (keys.target[pairs[:, 1]], keys.source[pairs[:, 0]], -confidence, ~by_seed)
+        )
+        supports = tuple(
+            Support(
+                Pair(int(pairs[i, 0]), int(pairs[i, 1])),
+                Pair(source.steps_to(pairs[i, 0]), target.steps_to(pairs[i, 1])),
+                bool(by_seed[i]),
+                None if by_seed[i] else float(confidence[i]),
+            )
+            for i in order[:limit]
+        )
+        return Evidence(supports, len(order), Pair(len(source.neighbors), len(target.neighbors)))
+
+
+def evidence(
+    task: AlignmentTask,
+    alignment: Alignment,
+    source_entity: int,
+    target_entity: int,
+    *,
+    limit: int | None = None,
+) -> list[Support[int]]:
+    """The supports of one match, strongest first. For many matches keep an `EvidenceIndex`."""
+    found = EvidenceIndex(task, alignment).evidence(source_entity, target_entity, limit=limit)
+    return list(found.supports)
+
+
+class _Neighborhoods:
+    """CSR over entities: each one's neighbours, ascending, with a relation and a direction."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        size = graph.num_entities
+        triples = graph.triples[graph.heads != graph.tails]
+        heads, relations, tails = triples.T
+        owners = np.concatenate([heads, tails])
+        neighbors = np.concatenate([tails, heads])
+        steps = np.concatenate([2 * relations + 1, 2 * relations])
+        order = np.argsort(owners * size + neighbors)
+        self._neighbors: IntArray = neighbors[order]
+        self._steps: IntArray = steps[order]
+        self._offsets = _offsets(owners, size)
+        self._size = size
+
+    def around(self, entity: int, name: str) -> _Neighborhood:
+        if not 0 <= entity < self._size:
+            raise ValueError(f"{name} must lie in [0, {self._size}). Got {entity} instead.")
+        edges = slice(self._offsets[entity], self._offsets[entity + 1])
+        return _Neighborhood(self._neighbors[edges], self._steps[edges])
+
+
+class _Neighborhood:
+    """One entity's edges, by neighbour."""
+
+    def __init__(self, ends: IntArray, steps: IntArray) -> None:
+        self._ends = ends
+        self._steps = steps
+        self.neighbors: IntArray = np.unique(ends)
+
+    def has(self, entities: IntArray) -> NDArray[np.bool_]:
+        if not len(self.neighbors):
+            return np.zeros(len(entities), dtype=np.bool_)
+        slots = np.searchsorted(self.neighbors, entities).clip(max=len(self.neighbors) - 1)
+        return np.asarray(self.neighbors[slots] == entities)
+
+    def steps_to(self, neighbor: np.int64) -> tuple[Step[int], ...]:
+        first, last = np.searchsorted(self._ends, [neighbor, neighbor + 1])
+        codes = np.unique(self._steps[first:last]).tolist()
+        return tuple(Step(code // 2, code % 2 == 1) for code in codes)
+
+
+class _Counterparts:
+    """CSR over source entities: to whom each is matched, by a seed or by a link."""
+
+    def __init__(self, task: AlignmentTask, alignment: Alignment) -> None:
+        sizes = task.graphs.map(lambda graph: graph.num_entities)
+        links: IntArray = alignment.links.cpu().numpy()
+        confidence = alignment.confidence.double().cpu().numpy()
+        # A link that repeats a seed says nothing that the seed did not.
+        new = ~np.isin(links @ [sizes.target, 1], task.seeds @ [sizes.target, 1])
+        pairs = np.concatenate([task.seeds, links[new]])
+        order = np.argsort(pairs[:, 0], kind="stable")
+        self._pairs = pairs[order]
+        self._confidence = np.concatenate([np.ones(task.num_seeds), confidence[new]])[order]
+        self._by_seed = order < task.num_seeds
+        self._offsets = _offsets(pairs[:, 0], sizes.source)
+
+    def of(self, entities: IntArray) -> tuple[IntArray, NDArray[np.float64], NDArray[np.bool_]]:
+        """(n, 2), (n,), (n,): the matches of `entities`, their confidence, and which are seeds."""
+        starts, ends = self._offsets[entities], self._offsets[entities + 1]
+        counts = ends - starts
+        # The i-th entity's matches lie side by side from starts[i] on.
+        shifts = np.repeat(ends - counts.cumsum(), counts)
+        rows = shifts + np.arange(len(shifts))
+        return self._pairs[rows], self._confidence[rows], self._by_seed[rows]
+
+
+def _offsets(owners: IntArray, size: int) -> IntArray:
+    """(size + 1,): where each owner's entries begin, once they are sorted by owner."""
+    return np.concatenate([np.zeros(1, np.int64), np.bincount(owners, minlength=size)]).cumsum()

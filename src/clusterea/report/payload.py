@@ -1,0 +1,56 @@
+"""The report's data as the page's script reads it: compact, and harmless inside HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from clusterea.report.data import RIGHT, UNKNOWN, WRONG, Match
+from clusterea.report.evidence import Step, Support
+
+
+def embed_json(value: Any) -> str:
+    """JSON that no browser takes for markup, whatever strings it holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # `</script>` and `<!--` need one of these; the last two end a line in old scripts.
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
+    """Every name once, in `names`, and elsewhere its place there: a hub is named many times.
+
+    A match is [source, target, confidence, verdict, truth or -1, neighbours of the source, of the
+    target, supports in all, supports]; a support is [source, target, confidence or null for a seed,
+    source steps, target steps]; a step is its relation and 1 where it leads outward, else 0.
+    """
+    places: dict[str, int] = {}
+
+    def place(name: str) -> int:
+        return places.setdefault(name, len(places))
+
+    def steps(some: tuple[Step[str], ...]) -> list[int]:
+        return [part for step in some for part in (place(step.relation), int(step.outward))]
+
+    def support(each: Support[str]) -> list[Any]:
+        source, target = each.neighbors
+        sure = None if each.confidence is None else round(each.confidence, 4)
+        return [place(source), place(target), sure, *map(steps, each.relations)]
+
+    rows = [
+        [
+            place(match.entities.source),
+            place(match.entities.target),
+            round(match.confidence, 4),
+            UNKNOWN if match.right is None else RIGHT if match.right else WRONG,
+            -1 if match.truth is None else place(match.truth),
+            match.num_neighbors.source,
+            match.num_neighbors.target,
+            match.num_supports,
+            [support(each) for each in match.supports],
+        ]
+        for match in matches
+    ]
+    return {"names": list(places), "matches": rows}

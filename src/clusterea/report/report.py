@@ -1,0 +1,146 @@
+"""`write_report`: one HTML file that shows an alignment, and needs nothing but a browser."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from clusterea.report import charts, readable
+from clusterea.report.calibration import ConfidenceBin, Reliability, histogram, reliability
+from clusterea.report.data import ReportData
+from clusterea.report.payload import embed_json, encode_matches
+
+
+def write_report(path: str | os.PathLike[str], data: ReportData) -> None:
+    """Writes the page beside its place and renames it: it is never half there."""
+    place = Path(path)
+    part = place.with_name(f".{place.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    try:
+        part.write_text(render_report(data), encoding="utf-8", newline="\n")
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def render_report(data: ReportData) -> str:
+    """The page: style, scripts, charts and data, all inside it.
+
+    Its content security policy lets it load nothing, and run no script but its own two.
+    """
+    from bokeh.resources import Resources
+    from jinja2 import Environment, StrictUndefined
+
+    library = "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
+    script = _asset("script.js")
+    spread = histogram(data.confidence, data.correctness)
+    points = () if data.correctness is None else reliability(data.confidence, data.correctness)
+    plots = _plots(data, spread, points)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "percent": readable.percent,
+        "count": readable.count,
+        "duration": readable.duration,
+        "size": readable.size,
+    }
+    payload = {"charts": charts.as_json(plots), **encode_matches(data.matches)}
+    return environment.from_string(_asset("template.html")).render(
+        data=data,
+        degrees=readable.degrees,
+        round_value=_round_value,
+        style=_asset("style.css"),
+        scripts=[library, script],
+        policy=_policy(library, script),
+        payload=embed_json(payload),
+        plots=plots,
+        spread=[each for each in spread if each.links],
+        points=points,
+        verdicts=_verdicts(data),
+        drawn=Counter(match.drawn for match in data.matches),
+        settings=list(_flat(data.config)),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("clusterea.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(*scripts: str) -> str:
+    """Nothing from the network, and no script but these: a hostile name stays a name."""
+    hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _plots(
+    data: ReportData, spread: Sequence[ConfidenceBin], points: Sequence[Reliability]
+) -> dict[str, charts.Chart]:
+    """The charts there is something to draw in, by the name of their place in the page."""
+    plots = {}
+    if data.metrics and data.metrics.get("by_degree"):
+        plots["by-degree"] = charts.by_degree(data.metrics["by_degree"])
+    if data.num_links:
+        judged = data.correctness is not None
+        plots["histogram"] = charts.confidence_histogram(spread, judged=judged)
+    if points:
+        plots["reliability"] = charts.reliability(points)
+    if data.stages:
+        plots["seconds"] = charts.seconds(data.stages)
+    if any(stage.peak_host_bytes or stage.peak_gpu_bytes for stage in data.stages):
+        plots["memory"] = charts.memory(data.stages)
+    for number, batches in enumerate(data.mini_batches):
+        plots[f"mini-batches-{number}"] = charts.mini_batch_sizes(batches)
+    return plots
+
+
+def _verdicts(data: ReportData) -> dict[str, int] | None:
+    if data.correctness is None:
+        return None
+    wrong, right = ((data.correctness == each).sum() for each in (0, 1))
+    return {
+        "right": int(right),
+        "wrong": int(wrong),
+        "unknown": data.num_links - int(right + wrong),
+    }
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """`training.epochs`, `10`: the names that `--set` takes."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _shown(value)
+
+
+def _round_value(name: str, value: Any) -> str:
+    if isinstance(value, float) and name.endswith("seconds"):
+        return readable.duration(value)
+    if isinstance(value, float) and 0 <= value <= 1:
+        return readable.percent(value)
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_shown, value))
+    return str(value)

@@ -1,0 +1,214 @@
+"""Small problems of fusion, and what `fuse` must make of them: dense, in float64, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clusterea.config import FusionConfig
+from clusterea.fusion import fuse
+from clusterea.types import IntArray, Pair, Partition, Similarity
+
+Cells = dict[tuple[int, int], float]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+# What ties add to a cosine is smaller: two cells that differ by less than this may change places.
+DISTINCT = 1e-4
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The arguments of `fuse`."""
+
+    embeddings: Pair[Tensor]
+    partitions: list[Partition]
+    seeds: IntArray
+    keys: Pair[IntArray]
+
+    def fuse(self, config: FusionConfig, *, block_cells: int | None = None) -> Similarity:
+        return fuse(
+            self.embeddings,
+            self.partitions,
+            self.seeds,
+            self.keys,
+            config,
+            block_cells=block_cells,
+        )
+
+    def free(self) -> Pair[list[int]]:
+        """Who is in no seed."""
+        taken = Pair(set(self.seeds[:, 0].tolist()), set(self.seeds[:, 1].tolist()))
+        sizes = self.embeddings.map(len)
+        return sizes.zip(taken).map(lambda side: [i for i in range(side[0]) if i not in side[1]])
+
+
+def quick(**changes: Any) -> FusionConfig:
+    """Settings for small problems, and no default among them."""
+    small: dict[str, Any] = {
+        "candidates": 6,
+        "hubness_neighbors": 4,
+        "sinkhorn_rounds": 9,
+        "sinkhorn_temperature": 0.05,
+        "seed": 3,
+    }
+    return FusionConfig(**(small | changes))
+
+
+def problem(
+    seed: int,
+    sizes: tuple[int, int] = (31, 24),
+    *,
+    dim: int = 6,
+    distinct: int | None = None,
+    samplers: int = 2,
+    num_batches: int = 3,
+    num_seeds: int = 5,
+) -> Problem:
+    """Random vectors, of which only so many are distinct, in random mini-batches."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(distinct or sum(sizes), dim))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    of_entity = rng.integers(0, distinct, sum(sizes)) if distinct else np.arange(sum(sizes))
+    rows = torch.from_numpy(vectors).float()[torch.from_numpy(of_entity)]
+
+    def labels(size: int) -> Tensor:
+        return torch.from_numpy(rng.integers(0, num_batches, size))
+
+    return Problem(
+        Pair(rows[: sizes[0]], rows[sizes[0] :]),
+        [Partition(Pair(*sizes).map(labels), num_batches) for _ in range(samplers)],
+        np.stack([rng.permutation(size)[:num_seeds] for size in sizes], 1),
+        Pair(*sizes).map(lambda size: rng.integers(-(2**62), 2**62, size)),
+    )
+
+
+def cells_of(similarity: Similarity) -> Cells:
+    cells = zip(similarity.rows().tolist(), similarity.columns.tolist(), strict=True)
+    return dict(zip(cells, similarity.values.tolist(), strict=True))
+
+
+def dense_fuse(problem: Problem, config: FusionConfig) -> Cells:
+    """M_F = min-max(2 (M_L + M_G) - r_T - r_S), cell by cell."""
+    cosines = (problem.embeddings.source.double() @ problem.embeddings.target.double().T).numpy()
+    rows, columns = problem.free()
+    near = Pair(
+        {i: sorted((cosines[i, j] for j in columns), reverse=True) for i in rows},
+        {j: sorted((cosines[i, j] for i in rows), reverse=True) for j in columns},
+    )
+    total: Cells = {}
+    for partition in problem.partitions:
+        for batch in range(partition.num_batches):
+            inside = Pair(
+                [i for i in rows if partition.labels.source[i] == batch],
+                [j for j in columns if partition.labels.target[j] == batch],
+            )
+            add(total, dense_mini_batch(cosines, inside, near, config))
+    if config.global_similarity or not problem.partitions:
+        add(total, shifted(dense_neighbors(cosines, rows, columns, config), near, config))
+    return shifted(total, near, config)
+
+
+def dense_neighbors(
+    cosines: Floats, rows: Sequence[int], columns: Sequence[int], config: FusionConfig
+) -> Cells:
+    """Each row's nearest and each column's: what both found is there twice."""
+    total: Cells = {}
+    for i in rows:
+        add(total, {(i, j): cosines[i, j] for j in largest(cosines[i], columns, config.candidates)})
+    for j in columns:
+        add(total, {(i, j): cosines[i, j] for i in largest(cosines[:, j], rows, config.candidates)})
+    return total
+
+
+def dense_mini_batch(
+    cosines: Floats,
+    inside: Pair[list[int]],
+    near: Pair[dict[int, list[float]]],
+    config: FusionConfig,
+) -> Cells:
+    """The best cells of each row and each column of one mini-batch."""
+    rows, columns = inside
+    if not rows or not columns:
+        return {}
+    block = cosines[np.ix_(rows, columns)]
+    order = block  # what best is judged by, as large as cosines
+    if config.sinkhorn:
+        outside = None
+        if config.outside != "none":
+            count = 1 if config.outside == "best" else config.hubness_neighbors
+            outside = Pair(
+                np.array([np.mean(near.source[i][:count]) for i in rows]),
+                np.array([np.mean(near.target[j][:count]) for j in columns]),
+            )
+        logs = loop_sinkhorn(block, config, outside)
+        block, order = np.exp(logs), logs * config.sinkhorn_temperature
+    places = Pair(range(len(rows)), range(len(columns)))
+    kept = {
+        (a, b) for a in places.source for b in largest(order[a], places.target, config.candidates)
+    } | {
+        (a, b)
+        for b in places.target
+        for a in largest(order[:, b], places.source, config.candidates)
+    }
+    return {(rows[a], columns[b]): float(block[a, b]) for a, b in kept}
+
+
+def loop_sinkhorn(cosines: Floats, config: FusionConfig, outside: Pair[Floats] | None) -> Floats:
+    """The logarithms of u K v, where u = 1 / (K v + c) and v = 1 / (Kᵀ u + d), row after row."""
+    temperature = config.sinkhorn_temperature
+    kernel = (cosines - 1) / temperature
+    none = cosines.shape[0] * [-np.inf], cosines.shape[1] * [-np.inf]
+    c, d = none if outside is None else ((side - 1) / temperature for side in outside)
+    u, v = np.zeros(cosines.shape[0]), np.zeros(cosines.shape[1])
+    for _ in range(config.sinkhorn_rounds):
+        for i in range(len(u)):
+            u[i] = -np.logaddexp.reduce([*(kernel[i] + v), c[i]])
+        for j in range(len(v)):
+            v[j] = -np.logaddexp.reduce([*(kernel[:, j] + u), d[j]])
+    return np.asarray(kernel + u[:, None] + v[None, :], dtype=np.float64)
+
+
+def largest(values: Floats, among: Sequence[int], k: int) -> list[int]:
+    """The k with the largest values; it must be clear which they are."""
+    ranked = sorted(among, key=lambda i: -values[i])
+    if k < len(ranked):
+        assert values[ranked[k - 1]] - values[ranked[k]] > DISTINCT, "take another seed"
+    return ranked[:k]
+
+
+def add(total: Cells, more: Cells) -> None:
+    for cell, value in more.items():
+        total[cell] = total.get(cell, 0.0) + value
+
+
+def shifted(cells: Cells, near: Pair[dict[int, list[float]]], config: FusionConfig) -> Cells:
+    """CSLS, unless it is off, and then from 0 to 1."""
+    if config.csls:
+        k = config.hubness_neighbors
+        cells = {
+            (i, j): 2 * value - float(np.mean(near.source[i][:k]) + np.mean(near.target[j][:k]))
+            for (i, j), value in cells.items()
+        }
+    if not cells:
+        return {}
+    low, high = min(cells.values()), max(cells.values())
+    return {
+        cell: (value - low) / (high - low) if high > low else 1.0 for cell, value in cells.items()
+    }
+
+
+def assert_cells(found: Similarity, wanted: Cells, tolerance: float = 1e-5) -> None:
+    """The same pattern, and the same values."""
+    cells = cells_of(found)
+    assert set(cells) == set(wanted)
+    pairs = sorted(wanted)
+    np.testing.assert_allclose(
+        [cells[pair] for pair in pairs],
+        [wanted[pair] for pair in pairs],
+        rtol=0,
+        atol=tolerance,
+    )
