@@ -1,6 +1,8 @@
 """Which entities of two knowledge graphs are the same, from structure and a few known pairs."""
 
 from clusterea.data import load
+from clusterea.library import align, fuse
+from clusterea.pipeline import AlignmentResult
 from clusterea.types import (
     Alignment,
     AlignmentTask,
@@ -16,6 +18,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Alignment",
+    "AlignmentResult",
     "AlignmentTask",
     "Benchmark",
     "KnowledgeGraph",
@@ -23,5 +26,7 @@ __all__ = [
     "Pair",
     "Partition",
     "Similarity",
+    "align",
+    "fuse",
     "load",
 ]

@@ -70,8 +70,7 @@ def to_cells(names: pa.Array, namespace: str) -> pa.Array:
 
 def to_names(iris: pa.ChunkedArray) -> pa.ChunkedArray:
     """The names that were put into our namespaces; all others as they are."""
-    own = pc.match_substring_regex(iris, _OWN.pattern)
-    return _changed(iris, own, lambda iri: unquote(_OWN.sub("", iri)))
+    return _changed(iris, _OWN.pattern, lambda iri: unquote(_OWN.sub("", iri)))
 
 
 def beyond_ascii(uris: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -83,8 +82,7 @@ def beyond_ascii(uris: pa.ChunkedArray) -> pa.ChunkedArray:
         except UnicodeDecodeError:
             return match[0]
 
-    high = pc.match_substring_regex(uris, _HIGH)
-    return _changed(uris, high, lambda uri: re.sub(f"(?:{_HIGH})+", decoded, uri))
+    return _changed(uris, _HIGH, lambda uri: re.sub(f"(?:{_HIGH})+", decoded, uri))
 
 
 def _into(namespace: str, mask: pa.Array, names: pa.Array, others: pa.Array) -> pa.Array:
@@ -107,11 +105,15 @@ def _percent_encoded(strings: pa.Array, plain: bytes) -> pa.Array:
 
 
 def _changed(
-    strings: pa.ChunkedArray, mask: pa.ChunkedArray, change: Callable[[str], str]
+    strings: pa.ChunkedArray, pattern: str, change: Callable[[str], str]
 ) -> pa.ChunkedArray:
-    """The strings, those in `mask` changed."""
-    changed = [change(each) for each in strings.filter(mask).to_pylist()]
-    return _replaced(strings, mask, pa.array(changed, pa.large_string()))
+    """The strings, those that match `pattern` changed."""
+    chunks = []
+    for chunk in strings.chunks:
+        matches = pc.match_substring_regex(chunk, pattern)
+        new = [change(each) for each in chunk.filter(matches).to_pylist()]
+        chunks.append(_replaced(chunk, matches, pa.array(new, pa.large_string())))
+    return pa.chunked_array(chunks, pa.large_string())
 
 
 def _replaced(strings: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:

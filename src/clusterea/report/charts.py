@@ -246,7 +246,7 @@ def _finish(plot: Chart) -> Chart:
 def _hover(bars: Any) -> Any:
     from bokeh.models import HoverTool
 
-    return HoverTool(renderers=[bars], tooltips="@label", point_policy="follow_mouse")
+    return HoverTool(renderers=[bars], tooltips="@label", show_arrow=False)
 
 
 def _color(glyph: Any, color: str, edge: str | None = None) -> None:

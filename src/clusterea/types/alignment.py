@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clusterea.errors import InputError
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 
@@ -60,8 +61,10 @@ class Alignment:
 
     def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
         """A table of source, target and confidence: ids, or names where they are given."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise InputError("to_pandas needs pandas: pip install pandas.") from error
         source, target = self.links.cpu().numpy().T
         columns: dict[str, Any] = {"source": source, "target": target}
         if names is not None:

@@ -1,0 +1,116 @@
+"""The package as a library: its documented examples run, and threads don't mind each other."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import clusterea
+from clusterea import library
+from clusterea.data.synthetic import SHAPES, generate, write_openea
+from clusterea.errors import InputError
+from clusterea.types import Pair
+
+SHAPE = replace(
+    SHAPES["demo"], entities=Pair(300, 250), triples=Pair(1500, 1200), relations=Pair(9, 7)
+)
+FEW = {"training.epochs": 2, "training.dimension": 16}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("library")
+    write_openea(generate(SHAPE, seed=0), place / "path/to/openea-folder")
+    return place
+
+
+def test_the_examples_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    found = doctest.testmod(library)
+    assert found.attempted >= 9
+    assert found.failed == 0
+
+
+def test_settings_may_be_a_mapping_or_text(folder: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    one = clusterea.align(task, "fast", settings=FEW, device="cpu")
+    other = clusterea.align(
+        task, "fast", settings=[f"{k}={v}" for k, v in FEW.items()], device="cpu"
+    )
+    assert one.config == other.config
+    assert torch.equal(one.alignment.links, other.alignment.links)
+    assert [cost.stage for cost in one.timings] == [
+        "training",
+        "sampling: cmcs",
+        "fusion",
+        "matching",
+    ]
+
+
+def test_a_run_folder_is_used_again(folder: Path, tmp_path: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    for again in (False, True):
+        result = clusterea.align(task, "fast", settings=FEW, device="cpu", run=tmp_path / "run")
+        assert all(cost.reused == again for cost in result.timings)
+
+
+def test_threads_get_what_each_asked_for(folder: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+
+    def run(seed: int) -> torch.Tensor:
+        result = clusterea.align(task, "fast", settings=FEW, device="cpu", seed=seed)
+        return result.alignment.links
+
+    alone = [run(seed) for seed in (0, 1)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(run, (0, 1)))
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_anybodys_embeddings_can_be_fused() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 16))
+    order = np.random.default_rng(1).permutation(60)
+    similarity = clusterea.fuse(rows, rows[order] * 3, [[order[0], 0]], device="cpu")
+    best = [
+        int(similarity.columns[a:b][similarity.values[a:b].argmax()]) if b > a else -1
+        for a, b in zip(
+            similarity.row_offsets[:-1].tolist(), similarity.row_offsets[1:].tolist(), strict=True
+        )
+    ]
+    expected = np.argsort(order)
+    expected[order[0]] = -1  # a seed's row is empty
+    assert best == expected.tolist()
+    with pytest.raises(InputError, match="candidates must be an int"):
+        clusterea.fuse(rows, rows, candidates=0, device="cpu")
+
+
+def test_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    alignment = clusterea.Alignment(
+        torch.tensor([[0, 1]]), torch.tensor([0.5]), Pair(torch.tensor([1]), torch.tensor([0]))
+    )
+    pytest.importorskip("pandas")
+    table = alignment.to_pandas()
+    assert table.to_dict("list") == {"source": [0], "target": [1], "confidence": [0.5]}
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="pip install pandas"):
+        alignment.to_pandas()
+
+
+def test_importing_is_quick_and_silent() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, clusterea; print('torch' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "False\n"
+    assert ran.stderr == ""
