@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test quick check format bench clean
+.PHONY: help install demo test quick check format bench docs clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,11 +22,11 @@ $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
-demo: install ## generate a pair of graphs and look at it
+demo: install ## generate a pair of graphs and align it
 	@rm -rf demo
 	$(BIN)/clusterea generate demo/pair --like demo
-	$(BIN)/clusterea info demo/pair --seeds-share 0.3
-	@echo "The files are in demo/pair."
+	$(BIN)/clusterea align demo/pair --seeds-share 0.3 --out demo/run --preset fast
+	@echo "Open demo/run/report.html in a browser."
 
 # One thread a worker: torch's threads and the workers would fight over the cores otherwise.
 test: install ## all tests
@@ -49,5 +49,10 @@ bench: install ## the speed of reading and generating, at DBP1M's size
 	$(BIN)/python benchmarks/generate_speed.py --like dbp1m-en-fr
 	$(BIN)/python benchmarks/read_speed.py
 
+docs: install ## the documentation, in site/
+	$(BIN)/python docs/generate_settings.py
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "Open site/index.html in a browser."
+
 clean: ## remove what make made
-	rm -rf $(VENV) demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -101,7 +101,7 @@ def test_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     table = alignment.to_pandas()
     assert table.to_dict("list") == {"source": [0], "target": [1], "confidence": [0.5]}
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match="pip install pandas"):
+    with pytest.raises(ImportError, match="pip install pandas"):
         alignment.to_pandas()
 
 

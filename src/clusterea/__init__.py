@@ -13,8 +13,7 @@ from clusterea.types import (
     Partition,
     Similarity,
 )
-
-__version__ = "0.1.0"
+from clusterea.version import __version__
 
 __all__ = [
     "Alignment",
@@ -26,6 +25,7 @@ __all__ = [
     "Pair",
     "Partition",
     "Similarity",
+    "__version__",
     "align",
     "fuse",
     "load",

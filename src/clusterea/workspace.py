@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
-import uuid
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clusterea.errors import DataError, InputError
+from clusterea.files import PART, part_of, replacing
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of the artifacts' form; part of every recipe
 TENSORS = "tensors.safetensors"
-_PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # as `_part_of` names them
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -50,7 +49,7 @@ class Workspace:
     def _clear_leftovers(self) -> None:
         """Removes what processes that were killed had begun."""
         for part in [*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")]:
-            ours = _PART.search(part.name)
+            ours = PART.search(part.name)
             if ours and not _is_running(int(ours["process"])):
                 shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
@@ -67,7 +66,7 @@ class Workspace:
         recipe, so it is as good.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = _part_of(self.folder / key)
+        beside = part_of(self.folder / key)
         beside.mkdir()
         try:
             yield beside
@@ -127,18 +126,28 @@ class Workspace:
 
 
 class FileCheckpoints:
-    """Training's checkpoints in one file that is replaced whole."""
+    """Training's checkpoints in one file that is replaced whole.
 
-    def __init__(self, path: Path) -> None:
+    Five gigabytes after every epoch would take longer than the epochs: a state that comes sooner
+    than its size allows is let go, so that writing takes a few percent of the time at most.
+    """
+
+    def __init__(self, path: Path, bytes_per_second: float = 25e6) -> None:
         self._path = path
+        self._rate = bytes_per_second
+        self._last = time.monotonic()
 
     def latest(self) -> Mapping[str, Tensor] | None:
         """The state that was saved last, if one was."""
         return read_tensors(self._path) if self._path.is_file() else None
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Keeps a state in the place of the one before."""
+        """Keeps a state in the place of the one before, unless that is too young."""
+        size = sum(each.nbytes for each in state.values())
+        if (time.monotonic() - self._last) * self._rate < size:
+            return
         write_tensors(self._path, state)
+        self._last = time.monotonic()
 
     def remove(self) -> None:
         """Once the result is there, nothing needs them."""
@@ -181,7 +190,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
     contents = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    with _replacing(path) as beside:
+    with replacing(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # save_file's own file is for its owner alone
         save_file(contents, beside)
@@ -201,26 +210,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def write_json(path: Path, value: Any) -> None:
     """JSON that is there whole or not at all."""
-    with _replacing(path) as beside:
+    with replacing(path) as beside:
         beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = _part_of(path)
-    try:
-        yield beside
-        with beside.open("rb") as file:  # on disk before it takes the other's place
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _part_of(path: Path) -> Path:
-    """Where this process writes what will be `path`."""
-    return path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
 
 
 def _is_running(process: int) -> bool:

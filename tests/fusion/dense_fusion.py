@@ -16,8 +16,9 @@ from clusterea.types import IntArray, Pair, Partition, Similarity
 
 Cells = dict[tuple[int, int], float]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-# What ties add to a cosine is smaller: two cells that differ by less than this may change places.
-DISTINCT = 1e-4
+# Nearest neighbors are exact, but in mini-batches ties add a little less than this to a cosine: two
+# cells that differ by less may change places.
+EXACT, TIED = 1e-6, 1e-4
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,13 @@ class Problem:
 
 
 def quick(**changes: Any) -> FusionConfig:
-    """Settings for small problems, and no default among them."""
+    """Settings for small problems."""
     small: dict[str, Any] = {
         "candidates": 6,
         "hubness_neighbors": 4,
         "sinkhorn_rounds": 9,
         "sinkhorn_temperature": 0.05,
+        "outside": "none",
         "seed": 3,
     }
     return FusionConfig(**(small | changes))
@@ -108,19 +110,19 @@ def dense_fuse(problem: Problem, config: FusionConfig) -> Cells:
             )
             add(total, dense_mini_batch(cosines, inside, near, config))
     if config.global_similarity or not problem.partitions:
-        add(total, shifted(dense_neighbors(cosines, rows, columns, config), near, config))
+        add(total, shifted(dense_neighbors(cosines, problem.free(), config), near, config))
     return shifted(total, near, config)
 
 
-def dense_neighbors(
-    cosines: Floats, rows: Sequence[int], columns: Sequence[int], config: FusionConfig
-) -> Cells:
+def dense_neighbors(cosines: Floats, free: Pair[list[int]], config: FusionConfig) -> Cells:
     """Each row's nearest and each column's: what both found is there twice."""
+    rows, columns = free
     total: Cells = {}
+    k = config.candidates
     for i in rows:
-        add(total, {(i, j): cosines[i, j] for j in largest(cosines[i], columns, config.candidates)})
+        add(total, {(i, j): cosines[i, j] for j in largest(cosines[i], columns, k, EXACT)})
     for j in columns:
-        add(total, {(i, j): cosines[i, j] for i in largest(cosines[:, j], rows, config.candidates)})
+        add(total, {(i, j): cosines[i, j] for i in largest(cosines[:, j], rows, k, EXACT)})
     return total
 
 
@@ -147,13 +149,9 @@ def dense_mini_batch(
         logs = loop_sinkhorn(block, config, outside)
         block, order = np.exp(logs), logs * config.sinkhorn_temperature
     places = Pair(range(len(rows)), range(len(columns)))
-    kept = {
-        (a, b) for a in places.source for b in largest(order[a], places.target, config.candidates)
-    } | {
-        (a, b)
-        for b in places.target
-        for a in largest(order[:, b], places.source, config.candidates)
-    }
+    k = config.candidates
+    kept = {(a, b) for a in places.source for b in largest(order[a], places.target, k, TIED)}
+    kept |= {(a, b) for b in places.target for a in largest(order[:, b], places.source, k, TIED)}
     return {(rows[a], columns[b]): float(block[a, b]) for a, b in kept}
 
 
@@ -172,11 +170,11 @@ def loop_sinkhorn(cosines: Floats, config: FusionConfig, outside: Pair[Floats] |
     return np.asarray(kernel + u[:, None] + v[None, :], dtype=np.float64)
 
 
-def largest(values: Floats, among: Sequence[int], k: int) -> list[int]:
+def largest(values: Floats, among: Sequence[int], k: int, gap: float) -> list[int]:
     """The k with the largest values; it must be clear which they are."""
     ranked = sorted(among, key=lambda i: -values[i])
     if k < len(ranked):
-        assert values[ranked[k - 1]] - values[ranked[k]] > DISTINCT, "take another seed"
+        assert values[ranked[k - 1]] - values[ranked[k]] > gap, "take another seed"
     return ranked[:k]
 
 

@@ -110,12 +110,12 @@ def demo_run(
     )
     alignment = Alignment(torch.from_numpy(found), torch.from_numpy(confidence), unmatched)
     partitions = {
-        name: Partition(
-            whole.task.graphs.map(
-                lambda graph: torch.from_numpy(rng.binomial(batches - 1, 0.5, graph.num_entities))
-            ),
-            batches,
-        )
+        name: _partition(whole.task, batches, rng)
         for name, batches in (("cmcs", 5), ("iscs", 5), ("metis-cps", 30))
     }
     return DemoRun(benchmark, alignment, partitions)
+
+
+def _partition(task: AlignmentTask, batches: int, rng: np.random.Generator) -> Partition:
+    labels = task.graphs.map(lambda graph: rng.binomial(batches - 1, 0.5, graph.num_entities))
+    return Partition(labels.map(torch.from_numpy), batches)

@@ -128,7 +128,6 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = task.graphs.target, embeddings.target, known, labels, settings(gcn_epochs=3), CPU
     whole = classify_nodes(*arguments)
     monkeypatch.setattr(gcn, "COLUMNS", 4)  # of 6
-    monkeypatch.setattr(gcn, "ROWS", 7)  # of 60
     torch.testing.assert_close(classify_nodes(*arguments), whole, rtol=1e-4, atol=1e-4)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from clusterea import __version__
 from clusterea.cli.align import align
-from clusterea.cli.console import show_error
+from clusterea.cli.console import ERRORS, show_error
 from clusterea.cli.datasets import datasets
 from clusterea.cli.evaluate import evaluate
 from clusterea.cli.explain import explain
@@ -22,11 +22,28 @@ from clusterea.cli.report import report
 from clusterea.cli.sample import sample
 from clusterea.cli.train import train
 from clusterea.errors import InputError
+from clusterea.version import __version__
 
 __all__ = ["app", "main"]
 
+
+class _Stoppable(TyperGroup):
+    """Ctrl-C ends any command with a word and 130, as shells expect; nothing is left half written.
+
+    Left to itself, click would say "Aborted" and exit with 1, which stands for a fault of ours.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ERRORS.print("Stopped.")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="clusterea",
+    cls=_Stoppable,
     help=(
         "Finds which entities of two knowledge graphs are the same, from the graphs' structure and "
         "a few known pairs.\n\nTry it: [bold]clusterea generate demo[/bold], then "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,12 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.progress import size, watcher
+from clusterea.cli.run_options import listed
 from clusterea.config import PRESETS, Config, preset
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline import choose_device
 from clusterea.pipeline.memory import available, expected_memory, largest_batch, parse_size
+from clusterea.pipeline.outputs import write_outputs
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -71,42 +74,43 @@ def align(
     same command again computes only what is missing.
     """
     place = choose_device(device)
-    named = None if samplers is None else [each.strip() for each in samplers.split(",") if each]
+    named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
 
-    def configured(larger_side: int) -> Config:
-        bound = [] if allowed is None else [f"sampling.max_batch={largest_batch(allowed, place)}"]
+    def configured(task: AlignmentTask | None) -> Config:
+        bound = []
+        if allowed is not None:
+            bound = [f"sampling.max_batch={largest_batch(allowed, place, task)}"]
         return preset(
             preset_name,
-            larger_side,
+            max(graph.num_entities for graph in task.graphs) if task is not None else 0,
             model=model,
             samplers=named,
             seed=seed,
             settings=[*bound, *(settings or [])],
         )
 
-    _check_names(configured(0))  # so that a wrong one is refused before anything is read
+    _check_names(configured(None))  # so that a wrong one is refused before anything is read
     workspace = Workspace(out)
-    benchmark = data.load()
+    benchmark = data.load(quiet=quiet or json_lines)
     task = benchmark.task
-    config = configured(max(graph.num_entities for graph in task.graphs))
-    if dry_run or not (quiet or json_lines):
-        (OUTPUT if dry_run else ERRORS).print(
-            _plan(benchmark, config, place, allowed), soft_wrap=True
-        )
+    config = configured(task)
+    plan = _plan(benchmark, config, place, allowed)
     if dry_run:
+        OUTPUT.print(plan, soft_wrap=True)
         return
-    _limit(place, allowed)
-    workspace.save_benchmark(benchmark)
-    with watcher(quiet=quiet, json_lines=json_lines) as observer:
-        try:
+    watching = watcher(quiet=quiet, json_lines=json_lines)
+    try:
+        if not (quiet or json_lines):
+            ERRORS.print(plan, soft_wrap=True)
+        _limit(place, allowed)
+        workspace.save_benchmark(benchmark)
+        with watching as observer:
             result = run_align(task, config, place, workspace=workspace, observer=observer)
-        except KeyboardInterrupt:
-            ERRORS.print("Stopped. The same command goes on where this one was.")
-            raise typer.Exit(130) from None
-        from clusterea.pipeline.outputs import write_outputs
-
-        metrics = write_outputs(workspace, benchmark, result, place, observer)
+            metrics = write_outputs(workspace, benchmark, result, place, observer)
+    except KeyboardInterrupt:
+        watching.stopped()
+        raise typer.Exit(130) from None
     _print_result(workspace, benchmark, len(result.alignment.links), metrics)
 
 
@@ -145,9 +149,13 @@ def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: in
     ]
     if config.samplers:
         lines.append(
-            f"Sampling   {', '.join(config.samplers)}: {sampling.num_batches} mini-batches each"
+            f"Sampling   {', '.join(config.samplers)}: {sampling.num_batches:,} mini-batches"
+            + (" each" if len(config.samplers) > 1 else "")
         )
-    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if fusion.sinkhorn else ""
+    else:
+        lines.append("Sampling   none: the global similarity alone")
+    in_batches = bool(config.samplers) and fusion.sinkhorn
+    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
     lines += [
         f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search",
         f"Matching   {config.matching.method}",
@@ -156,11 +164,28 @@ def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: in
     needed = expected.gpu if place.type == "cuda" else expected.host
     free = allowed or available(place)
     if free is not None and needed > free:
-        lines.append(
-            f"This may not fit into {size(free)}. Smaller mini-batches need less: "
-            f"--memory {size(free).replace(' ', '')}, or --set sampling.max_batch=20000."
-        )
+        lines.append(f"This may not fit into {size(free)}. {_advice(task, config, place, free)}")
     return escape("\n".join(lines))
+
+
+def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int) -> str:
+    """The setting that makes it fit, the one that costs least accuracy first."""
+
+    def fits(changed: Config) -> bool:
+        needed = expected_memory(task, changed, place)
+        return (needed.gpu if place.type == "cuda" else needed.host) <= free
+
+    for entities in (50_000, 20_000, 10_000, 5_000, 2_000, 1_000) if config.samplers else ():
+        if entities >= (config.sampling.max_batch or entities + 1):
+            continue
+        if fits(replace(config, sampling=replace(config.sampling, max_batch=entities))):
+            return f"Smaller mini-batches would: --set sampling.max_batch={entities}."
+    for dimension in (100, 64, 32, 16):
+        if dimension >= config.training.dimension:
+            continue
+        if fits(replace(config, training=replace(config.training, dimension=dimension))):
+            return f"Smaller embeddings would: --set training.dimension={dimension}."
+    return "No setting makes these graphs fit; it takes a machine with more memory."
 
 
 def _memory(host: int, gpu: int) -> str:
@@ -194,7 +219,8 @@ def _print_result(
         OUTPUT.print(
             f"Hits@1 {ranked.hits[1]:.1%}, hits@10 {ranked.hits[10]:.1%}, MRR {ranked.mrr:.3f} "
             f"among the test targets ({every.hits[1]:.1%}, {every.hits[10]:.1%}, {every.mrr:.3f} "
-            f"among all), on {len(benchmark.test_links):,} test links."
+            f"among all), on {len(benchmark.test_links):,} test links.",
+            soft_wrap=True,
         )
         if metrics.matching is not None:
             scores = metrics.matching

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -95,9 +96,10 @@ class DataOptions:
         ),
     ] = None
 
-    def load(self) -> Benchmark:
+    def load(self, *, quiet: bool = False) -> Benchmark:
         """The data that the options name, with a word on standard error while it is read."""
-        with ERRORS.status(f"Reading {escape(str(self.source))} …"):
+        said = nullcontext() if quiet else ERRORS.status(f"Reading {escape(str(self.source))} …")
+        with said:
             return load(
                 self.source,
                 self.target,

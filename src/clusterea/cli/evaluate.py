@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import typer
+from rich.markup import escape
 
-from clusterea.cli.console import OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.errors import InputError
-from clusterea.types import IntArray
+from clusterea.types import Benchmark, IntArray, Metrics, Pair
+from clusterea.workspace import Workspace
+
+if TYPE_CHECKING:
+    from clusterea.data.links import NamedLinks
+
+    NamedPairs = Pair[pa.ChunkedArray]
 
 
 def evaluate(
@@ -36,7 +46,12 @@ def evaluate(
     if run is not None:
         if test_links is not None:
             raise InputError("--test-links goes with --alignment; a run has its own.")
-        found = _of_run(run)
+        found = of_run(Workspace(run)).to_dict()
+        if "matching" not in found:
+            ERRORS.print(
+                f"No links of this similarity: `clusterea match {escape(str(run))}` makes them.",
+                soft_wrap=True,
+            )
     elif alignment is not None and test_links is not None:
         found = _of_files(alignment, test_links)
     else:
@@ -49,7 +64,8 @@ def evaluate(
             ranks = found[candidates][way]
             OUTPUT.print(
                 f"{way.replace('_', ' ')}, among {title}: hits@1 {ranks['hits@1']:.1%}, "
-                f"hits@10 {ranks['hits@10']:.1%}, MRR {ranks['mrr']:.3f}"
+                f"hits@10 {ranks['hits@10']:.1%}, MRR {ranks['mrr']:.3f}",
+                soft_wrap=True,
             )
     if "matching" in found:
         scores = found["matching"]
@@ -59,23 +75,27 @@ def evaluate(
         )
 
 
-def _of_run(folder: Path) -> dict[str, Any]:
-    from clusterea.evaluation import evaluate as judged
-    from clusterea.pipeline.stored import stored_alignment, stored_similarity
-    from clusterea.workspace import Workspace, write_json
+def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
+    """The metrics of what a run found last, written into its folder as well.
 
-    workspace = Workspace(folder)
-    benchmark = workspace.load_benchmark()
+    Without precision and recall where the similarity is newer than the links.
+    """
+    from clusterea.evaluation import evaluate as judged
+    from clusterea.pipeline.stored import is_matched, stored_alignment, stored_similarity
+    from clusterea.workspace import write_json
+
+    benchmark = benchmark or workspace.load_benchmark()
+    task = benchmark.task
     if not len(benchmark.test_links):
-        raise InputError(f"{folder} has no test links to judge by.")
+        raise InputError(f"{workspace.folder} has no test links to judge by.")
     metrics = judged(
-        stored_similarity(workspace),
+        stored_similarity(workspace, task),
         benchmark.test_links,
-        benchmark.task.seeds,
-        degrees=benchmark.task.graphs.source.degrees(),
-        alignment=stored_alignment(workspace) if workspace.has("match") else None,
-    ).to_dict()
-    write_json(folder / "metrics.json", metrics)
+        task.seeds,
+        degrees=task.graphs.source.degrees(),
+        alignment=stored_alignment(workspace, task) if is_matched(workspace) else None,
+    )
+    write_json(workspace.folder / "metrics.json", metrics.to_dict())
     return metrics
 
 
@@ -83,17 +103,45 @@ def _of_files(alignment: Path, test_links: Path) -> dict[str, Any]:
     from clusterea.data.links import read_links
     from clusterea.evaluation import judge
 
-    ids: dict[str, int] = {}
+    given, truth = read_links(alignment), read_links(test_links)
+    wanted = _read_as(truth, _names(given.readings))
+    returned = _read_as(given, _names([wanted]))
+    ids: dict[tuple[str, str], int] = {}
 
-    def numbered(path: Path) -> IntArray:
-        first = read_links(path).readings[0]
-        sides = (first.source.to_pylist(), first.target.to_pylist())
-        pairs = [
-            (ids.setdefault(f"s{a}", len(ids)), ids.setdefault(f"t{b}", len(ids)))
-            for a, b in zip(*sides, strict=True)
+    def numbered(pairs: NamedPairs) -> IntArray:
+        columns = [
+            [ids.setdefault((side, name), len(ids)) for name in names.to_pylist()]
+            for side, names in (("source", pairs.source), ("target", pairs.target))
         ]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return np.array(columns, dtype=np.int64).T.reshape(-1, 2)
 
-    truth, given = numbered(test_links), numbered(alignment)
-    scores = judge(given, truth)
+    scores = judge(numbered(returned), numbered(wanted))
     return {"matching": scores.to_dict(), "links": len(given), "test_links": len(truth)}
+
+
+def _names(readings: Iterable[NamedPairs]) -> NamedPairs:
+    """Every name that some reading has on each side."""
+    sources, targets = zip(*((each.source, each.target) for each in readings), strict=True)
+    return Pair(sources, targets).map(
+        lambda side: pa.chunked_array([chunk for names in side for chunk in names.chunks])
+    )
+
+
+def _read_as(links: NamedLinks, known: NamedPairs) -> NamedPairs:
+    """Each link in the first reading whose two names are known, else in the first there is.
+
+    owl:sameAs may be meant either way round, and SSSOM spells a name in several ways.
+    """
+    first = links.readings[0]
+    chosen = Pair(first.source, first.target)
+    is_open = pa.chunked_array([pa.array(np.ones(len(links), dtype=bool))])
+    for reading in links.readings:
+        holds = is_open
+        for names, of_side in ((reading.source, known.source), (reading.target, known.target)):
+            holds = pc.and_(holds, pc.is_in(names, value_set=of_side.combine_chunks()))
+        chosen = Pair(
+            pc.if_else(holds, reading.source, chosen.source),
+            pc.if_else(holds, reading.target, chosen.target),
+        )
+        is_open = pc.and_not(is_open, holds)
+    return chosen

@@ -51,7 +51,7 @@ def export(
         raise InputError(f"--min-confidence must be a number in [0, 1]. Got {least} instead.")
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
-    alignment = stored_alignment(workspace).at_least(least)
+    alignment = stored_alignment(workspace, benchmark.task).at_least(least)
     path = out or workspace.folder / f"exported.{ENDINGS[format_name]}"
     write(alignment, benchmark.names, format_name, path)
     OUTPUT.print(f"{len(alignment.links):,} links:")

@@ -9,13 +9,17 @@ from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.progress import watcher
-from clusterea.cli.run_options import Device, Run, Seed, Settings
+from clusterea.cli.run_options import Device, Run, Seed, Settings, listed
 from clusterea.config import FusionConfig, with_settings
 from clusterea.config.preset import both_ways
 from clusterea.pipeline import Artifacts, choose_device, fuse_stage, measured
-from clusterea.pipeline.artifacts import unpack_partition
-from clusterea.pipeline.stored import stored_embeddings
-from clusterea.workspace import Workspace, read_tensors
+from clusterea.pipeline.stored import (
+    current_key,
+    sample_key,
+    stored_embeddings,
+    stored_partition,
+)
+from clusterea.workspace import Workspace
 
 
 def fuse(
@@ -34,18 +38,15 @@ def fuse(
     from clusterea.samplers import find_sampler
 
     config = with_settings(FusionConfig(seed=seed), settings or [], stage="fusion")
-    named = both_ways([each.strip() for each in samplers.split(",") if each.strip()])
+    named = both_ways(listed(samplers))
     for sampler in named:
         find_sampler(sampler)
     place = choose_device(device)
     workspace = Workspace(run)
     task = workspace.load_benchmark().task
-    keys = {"train": workspace.current("train")}
-    keys |= {sampler: workspace.current(f"sample-{sampler}") for sampler in named}
-    partitions = {
-        sampler: unpack_partition(read_tensors(workspace.tensors_file(keys[sampler])))
-        for sampler in named
-    }
+    keys = {"train": current_key(workspace, "train", task)}
+    keys |= {sampler: sample_key(workspace, sampler, keys["train"]) for sampler in named}
+    partitions = {sampler: stored_partition(workspace, keys[sampler]) for sampler in named}
     with watcher(quiet=False, json_lines=False) as observer:
         observer.begin("fusion")
         artifacts = Artifacts(workspace)
@@ -54,7 +55,7 @@ def fuse(
                 artifacts,
                 keys,
                 task,
-                lambda: stored_embeddings(workspace),
+                lambda: stored_embeddings(workspace, task),
                 partitions,
                 config,
                 place,

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.run_options import Device, Run, Seed
 from clusterea.config import MatchingConfig
 from clusterea.pipeline import Artifacts, choose_device, match_stage
-from clusterea.pipeline.stored import stored_similarity
+from clusterea.pipeline.outputs import write_links
+from clusterea.pipeline.stored import current_key, stored_similarity
 from clusterea.workspace import Workspace
 
 
@@ -24,24 +25,32 @@ def match(
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """Matches entities by the fused similarity and writes alignment.tsv anew."""
-    from clusterea.export import write_alignment, write_unmatched
-
+    """Matches entities by the fused similarity; writes links, unmatched entities and candidates."""
     config = MatchingConfig(method=method, seed=seed)  # type: ignore[arg-type]  # it checks it
     place = choose_device(device)
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
-    similarity = stored_similarity(workspace)
-    _, alignment = match_stage(
+    task = benchmark.task
+    similarity = stored_similarity(workspace, task)
+    before = workspace.current("match") if workspace.has("match") else None
+    key, alignment = match_stage(
         Artifacts(workspace),
-        workspace.current("fuse"),
-        benchmark.task,
+        current_key(workspace, "fuse", task),
+        task,
         lambda: similarity,
         config,
         place,
     )
-    write_alignment(workspace.folder / "alignment.tsv", alignment, benchmark.names)
-    write_unmatched(workspace.folder, alignment, benchmark.names)
+    write_links(workspace, benchmark, similarity, alignment, seed=config.seed)
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
     OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
+    stale = [
+        name for name in ("metrics.json", "report.html") if (workspace.folder / name).is_file()
+    ]
+    if before not in (None, key) and stale:
+        ERRORS.print(
+            f"Of the links before: {' and '.join(stale)}. `clusterea report "
+            f"{escape(str(workspace.folder))}` writes them anew.",
+            soft_wrap=True,
+        )

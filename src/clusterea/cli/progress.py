@@ -8,15 +8,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.text import Text
 
 from clusterea.cli.console import ERRORS
 from clusterea.pipeline import StageCost
@@ -39,6 +32,36 @@ class Watcher(Silent):
     ) -> None:
         return None
 
+    def stopped(self) -> None:
+        """Says that the user has had enough."""
+        ERRORS.print("Stopped. The same command goes on where this one was.")
+
+
+class _HowFar(ProgressColumn):
+    """What is being done, how much of it, how fast and for how long; at the end what it cost.
+
+    One column: as several, each would be as wide as its widest line, and an end leaves most empty.
+    """
+
+    def render(self, task: Task) -> Text:
+        what = str(task.fields["what"])
+        if task.finished or task.total is None:
+            return Text(what)
+        count = f"{task.completed:,.0f} of {task.total:,.0f}"
+        parts = [what] if what.endswith(f" {count}") else [what, count]
+        if task.speed:
+            speed = task.speed
+            parts.append(f"{speed:,.1f} a second" if speed < 100 else f"{speed:,.0f} a second")
+        if task.time_remaining is not None:
+            parts.append(f"{_clock(task.time_remaining)} left")
+        return Text(", ".join(parts))
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
 
 class Bars(Watcher):
     """One live line a stage, with a bar, its speed and the time left."""
@@ -47,11 +70,8 @@ class Bars(Watcher):
         self._bars = Progress(
             SpinnerColumn(finished_text="✓"),
             TextColumn("{task.fields[stage]:<22}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[what]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=16),
+            _HowFar(),
             console=ERRORS,
         )
         self._task: Any = None
@@ -107,6 +127,9 @@ class JsonLines(Watcher):
 
     def end(self, cost: StageCost) -> None:
         self._say({"event": "end", **cost.to_dict()})
+
+    def stopped(self) -> None:
+        self._say({"event": "stopped"})
 
     def _say(self, event: dict[str, Any]) -> None:
         sys.stderr.write(json.dumps(event) + "\n")

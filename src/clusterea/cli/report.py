@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
+from clusterea.cli.evaluate import of_run
 from clusterea.cli.run_options import Run
-from clusterea.pipeline.artifacts import unpack_partition
-from clusterea.workspace import Workspace, read_tensors
+from clusterea.errors import DataError
+from clusterea.workspace import Workspace
 
 
 def report(run: Run) -> None:
-    """Writes report.html from what the run's folder holds."""
+    """Writes report.html, and metrics.json where there are test links, from what a run found."""
     from clusterea.pipeline.outputs import write_page
-    from clusterea.pipeline.stored import stored_alignment
-    from clusterea.samplers import SAMPLERS
+    from clusterea.pipeline.stored import fused_partitions, is_matched, stored_alignment
 
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
-    alignment = stored_alignment(workspace)
-
-    def read(name: str) -> dict[str, object]:
-        path = workspace.folder / name
-        return json.loads(path.read_text()) if path.is_file() else {}
-
-    partitions = {
-        sampler: unpack_partition(
-            read_tensors(workspace.tensors_file(workspace.current(f"sample-{sampler}")))
+    alignment = stored_alignment(workspace, benchmark.task)
+    if not is_matched(workspace):
+        raise DataError(
+            run, "fused a similarity after its last links. Run `clusterea match` first."
         )
-        for sampler in SAMPLERS
-        if workspace.has(f"sample-{sampler}")
-    }
-    described = read("run.json")
+    metrics = of_run(workspace, benchmark) if len(benchmark.test_links) else None
+    described = _described(workspace)
     write_page(
         workspace,
         benchmark,
         alignment,
-        read("metrics.json") or None,
-        partitions,
-        described.get("stages", []),  # type: ignore[arg-type]
-        described.get("config", {}),  # type: ignore[arg-type]
+        None if metrics is None else metrics.to_dict(),
+        fused_partitions(workspace),
+        described.get("stages", []),
+        described.get("config", {}),
     )
     OUTPUT.print(f"  {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
+
+
+def _described(workspace: Workspace) -> dict[str, Any]:
+    """What `align` wrote about the run; nothing where these links were made stage by stage."""
+    path = workspace.folder / "run.json"
+    if not path.is_file():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        is_of_these = found["artifacts"]["match"] == workspace.current("match")
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(path, "is damaged; delete it to do without.") from error
+    return found if is_of_these else {}

@@ -7,9 +7,19 @@ from typing import Annotated
 
 import typer
 
+
+def listed(names: str) -> list[str]:
+    """The names of a list with commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
 Run = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="A run's folder, as `train` or `align` make one."),
+    typer.Argument(
+        metavar="RUN",
+        help="A run's folder, as `train` or `align` make one.",
+        show_default=False,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

@@ -12,8 +12,8 @@ from rich.table import Table
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.config import SamplingConfig, with_settings
 from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
-from clusterea.pipeline.artifacts import unpack_pair
-from clusterea.workspace import Workspace, read_tensors, task_key
+from clusterea.pipeline.stored import current_key, stored_embeddings
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from clusterea.evaluation.overlap import Overlap
@@ -72,27 +72,28 @@ def sample(
     config = with_settings(config, settings or [], stage="sampling")
     place = choose_device(device)
     workspace = Workspace(run)
-    train_key = workspace.current("train")
-    with ERRORS.status(f"Cutting into {num_batches} mini-batches with {sampler} …"):
+    with ERRORS.status(f"Cutting into {config.num_batches} mini-batches with {sampler} …"):
         benchmark = workspace.load_benchmark()
         task = benchmark.task
+        train_key = current_key(workspace, "train", task)
         artifacts = Artifacts(workspace)
         with Cuts(artifacts, task_key(task), task) as cuts:
             key, partition = sample_stage(
                 artifacts,
                 train_key,
                 task,
-                lambda: unpack_pair(read_tensors(workspace.tensors_file(train_key))),
+                lambda: stored_embeddings(workspace, task),
                 sampler,
                 config,
                 place,
                 cuts,
             )
     OUTPUT.print(_sizes(partition))
-    if partition.num_batches > num_batches:
+    if partition.num_batches > config.num_batches:
         OUTPUT.print(
-            f"{partition.num_batches} mini-batches: some of the {num_batches} had more than "
-            f"{config.max_batch:,} entities of a side and were split."
+            f"{partition.num_batches} mini-batches: some of the {config.num_batches} had more than "
+            f"{config.max_batch:,} entities of a side and were split.",
+            soft_wrap=True,
         )
     _print_overlap(overlap(partition, benchmark), has_test_links=bool(len(benchmark.test_links)))
     OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
@@ -118,5 +119,6 @@ def _print_overlap(found: Overlap, *, has_test_links: bool) -> None:
         return
     OUTPUT.print(
         f"Overlap: {found.test:.1%} of the test links, {found.seeds:.1%} of the seeds, "
-        f"{found.all:.1%} of all ({found.macro:.1%} as the authors' release counts it)."
+        f"{found.all:.1%} of all ({found.macro:.1%} as the authors' release counts it).",
+        soft_wrap=True,
     )

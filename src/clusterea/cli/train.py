@@ -104,7 +104,7 @@ class _Shown:
             completed=done,
             total=at.epochs * at.steps,
             description=f"Epoch {at.epoch} of {at.epochs}",
-            visible=ERRORS.is_terminal,
+            visible=True,  # from now on
         )
         if at.loss is not None:
             self._bar.update(self._task, loss=f"loss {at.loss:.2f}")
@@ -128,6 +128,7 @@ def _bar() -> Progress:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=ERRORS,
+        disable=not ERRORS.is_terminal,  # a log has a line an epoch instead
     )
 
 

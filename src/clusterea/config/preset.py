@@ -62,12 +62,11 @@ def preset(
                 table[stage] = table.get(stage, {}) | row.get(stage, {})
             break
     training = table.get("training", {})
-    base = training_config(model or training.pop("model", TrainingConfig().model))
-    if model is not None:
-        training.pop("model", None)
+    own = training.pop("model", TrainingConfig().model)
+    if model not in (None, own):
         training.pop("epochs", None)  # of the preset's own model
     config = Config(
-        replace(base, **training),
+        replace(training_config(model or own), **training),
         SamplingConfig(**table.get("sampling", {})),
         FusionConfig(**table.get("fusion", {})),
         MatchingConfig(**table.get("matching", {})),

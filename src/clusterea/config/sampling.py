@@ -18,7 +18,7 @@ class SamplingConfig:
     """The settings of all samplers; each takes those it needs."""
 
     num_batches: int = 5  # K; 10 for IDS100K, 30 for DBP1M
-    max_batch: int | None = 65_536  # entities of a side: beyond, a mini-batch is split further
+    max_batch: int | None = 100_000  # entities of a side: beyond, a mini-batch is split further
     largest_share: float = 2.0  # no mini-batch has more entities of a side than this times the mean
     classifier: ClassifierName = "softmax"  # of CMCS; the paper's is xgboost
     kmeans_rounds: int = 300

@@ -1,4 +1,4 @@
-"""Reads links between two graphs: TSV, CSV, Parquet, SSSOM or `owl:sameAs`, and makes them ids."""
+"""Reads links between two graphs, in any form that has links, and makes them ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
 from clusterea.data.formats import detect_format
-from clusterea.data.rdf import SYNTAXES, read_same_as
+from clusterea.data.name_iris import to_names
+from clusterea.data.rdf import SYNTAXES, read_equivalences
 from clusterea.data.sssom import is_sssom, read_sssom
 from clusterea.data.streams import text_lines
 from clusterea.data.tables import TABLES, read_columns
@@ -46,12 +47,13 @@ def read_links(path: Path) -> NamedLinks:
         return NamedLinks(path, *read_sssom(path))
     format_name = _link_format(path)
     if format_name in SYNTAXES:
-        pairs, others = read_same_as(path, format_name)
-        return NamedLinks(path, (pairs, pairs.swap()), others)  # owl:sameAs is symmetric
+        iris, others = read_equivalences(path, format_name)
+        pairs = iris.map(to_names)
+        return NamedLinks(path, (pairs, pairs.swap()), others)  # sameness is symmetric
     table = read_columns(
         path, format_name, _KNOWN_HEADERS, bare=LINK_COLUMNS, hint="Is this a triples file?"
     )
-    return NamedLinks(path, (Pair(*table.columns),))
+    return NamedLinks(path, (Pair(*table.columns).map(to_names),))
 
 
 def _link_format(path: Path) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from urllib.parse import unquote, unquote_to_bytes
+from functools import lru_cache
+from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,6 +35,7 @@ _IRI = (
 )
 _OWN = re.compile(f"^{NAMESPACE}(source|target):")
 _HIGH = "%[89A-Fa-f][0-9A-Fa-f]"  # a byte of a character beyond ASCII
+_HIGH_RUN = re.compile(f"(?:{_HIGH})+")
 _ASCII = bytes(range(0x80))
 # A URN's own part may have these (RFC 8141); a `/` must not come first, so none comes at all.
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@"
@@ -51,7 +52,7 @@ def to_iris(names: pa.Array, namespace: str) -> pa.Array:
 def to_uris(names: pa.Array, namespace: str) -> pa.Array:
     """As `to_iris`, and in ASCII, by RFC 3987's section 3.1; still no two become one."""
     iris = to_iris(names, namespace)
-    high = pc.match_substring_regex(iris, r"[^\x00-\x7F]")
+    high = pc.invert(pc.string_is_ascii(iris))
     if not pc.any(high).as_py():
         return iris
     uris = _replaced(iris, high, _percent_encoded(iris.filter(high), _ASCII))
@@ -75,14 +76,15 @@ def to_names(iris: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def beyond_ascii(uris: pa.ChunkedArray) -> pa.ChunkedArray:
     """The IRIs that `to_uris` put into ASCII; all others as they are."""
+    return _changed(uris, _HIGH, lambda uri: _HIGH_RUN.sub(lambda run: _decoded(run[0]), uri))
 
-    def decoded(match: re.Match[str]) -> str:
-        try:
-            return unquote_to_bytes(match[0]).decode()
-        except UnicodeDecodeError:
-            return match[0]
 
-    return _changed(uris, _HIGH, lambda uri: re.sub(f"(?:{_HIGH})+", decoded, uri))
+@lru_cache(maxsize=1 << 16)  # the same few letters come again and again
+def _decoded(run: str) -> str:
+    try:
+        return bytes.fromhex(run.replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return run
 
 
 def _into(namespace: str, mask: pa.Array, names: pa.Array, others: pa.Array) -> pa.Array:
@@ -96,10 +98,10 @@ def _into(namespace: str, mask: pa.Array, names: pa.Array, others: pa.Array) -> 
 def _percent_encoded(strings: pa.Array, plain: bytes) -> pa.Array:
     """The strings with each byte that is not `plain` as `%` and its number."""
     data = strings.buffers()[2]
+    others = set(data.to_pybytes().translate(None, plain)) if data else set()
     bytes_ = strings.cast(pa.large_binary())
-    present = set(np.unique(np.frombuffer(data or b"", np.uint8)).tolist())
     # One pass for each such byte there is, the percent sign before those that bring new ones.
-    for byte in sorted(present - set(plain), key=lambda byte: (byte != ord("%"), byte)):
+    for byte in sorted(others, key=lambda byte: (byte != ord("%"), byte)):
         bytes_ = pc.replace_substring(bytes_, bytes([byte]), f"%{byte:02X}".encode())
     return bytes_.cast(pa.large_string())
 

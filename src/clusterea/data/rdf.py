@@ -18,6 +18,8 @@ from clusterea.types import Names, Pair
 
 SYNTAXES = {"ntriples": "N_TRIPLES", "turtle": "TURTLE", "rdfxml": "RDF_XML"}
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
+# Of the Alignment API, which the OAEI uses. Many files leave out the `#` that ends it.
+ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
 
 
 def read_rdf(path: Path, format_name: str) -> NamedGraph:
@@ -66,18 +68,32 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
     )
 
 
-def read_same_as(path: Path, format_name: str) -> tuple[Pair[pa.ChunkedArray], int]:
-    """Subjects and objects of the `owl:sameAs` triples, and how many triples were not such."""
+def read_equivalences(path: Path, format_name: str) -> tuple[Pair[pa.ChunkedArray], int]:
+    """The two IRIs of each link, and how many statements were none.
+
+    Links are `owl:sameAs` triples, and the cells of an Alignment API file whose relation is `=`.
+    """
     from pyoxigraph import NamedNode
 
     subjects: list[str] = []
     objects: list[str] = []
+    cells: dict[str, dict[str, str]] = {}
     others = 0
     for subject, predicate, value, _ in _statements(path, format_name):
         named = type(subject) is NamedNode and type(value) is NamedNode
         if named and predicate.value == SAME_AS:
             subjects.append(subject.value)
             objects.append(value.value)
+        elif predicate.value.startswith(ALIGNMENT):
+            part = predicate.value.removeprefix(ALIGNMENT).removeprefix("#")
+            if part in ("entity1", "entity2", "relation"):
+                cells.setdefault(subject.value, {})[part] = value.value
+        elif not cells:  # what else such a file says is no link that failed to be one
+            others += 1
+    for cell in cells.values():
+        if cell.get("relation", "=") == "=" and {"entity1", "entity2"} <= set(cell):
+            subjects.append(cell["entity1"])
+            objects.append(cell["entity2"])
         else:
             others += 1
     if not subjects:

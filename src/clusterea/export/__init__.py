@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clusterea.errors import unknown_name
-from clusterea.export.files import replacing
 from clusterea.export.rdf import write_ntriples, write_oaei
 from clusterea.export.run_files import write_alignment, write_candidates, write_unmatched
 from clusterea.export.sssom import write_sssom
 from clusterea.export.tables import write_parquet, write_tsv
+from clusterea.files import replacing
 from clusterea.types import Alignment, Names, Pair
 
 __all__ = [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from itertools import takewhile
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clusterea.data.name_iris import NAMESPACE
 from clusterea.types import Pair
@@ -16,6 +17,7 @@ VOCABULARIES = {
     "semapv": "https://w3id.org/semapv/vocab/",
     "sssom": "https://w3id.org/sssom/",
 }
+_HOST = re.compile(f"{NAMESPACE}|[^:]*:(?://[^/?#]*/?)?")
 
 
 def curies(iris: Pair[pa.Array]) -> tuple[Pair[pa.Array], dict[str, str]]:
@@ -24,39 +26,31 @@ def curies(iris: Pair[pa.Array]) -> tuple[Pair[pa.Array], dict[str, str]]:
     The IRIs of one host share a prefix, which stands for as much as all of them begin with:
     `ns1` for the host that most are of, then `ns2`.
     """
-    both = pa.chunked_array([iris.source, iris.target])
-    groups = pa.table({"host": _hosts(both), "iri": both}).group_by("host")
-    hosts = groups.aggregate([("iri", "min"), ("iri", "max"), ("iri", "count")])
-    hosts = hosts.sort_by([("iri_count", "descending"), ("host", "ascending")])
-    addresses = [
-        _address(host, least, largest)
-        for host, least, largest in zip(
-            *(hosts[name].to_pylist() for name in ("host", "iri_min", "iri_max")), strict=True
-        )
-    ]
+    texts = iris.map(lambda side: side.to_pylist())
+    hosts = texts.map(lambda side: [_host(iri) for iri in side])
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for side, hosts_of in texts.zip(hosts):
+        for iri, host in zip(side, hosts_of, strict=True):
+            groups[host].append(iri)
     prefixes = {address: prefix for prefix, address in VOCABULARIES.items()}
-    for address in addresses:
+    starts: dict[str, tuple[str, int]] = {}  # host → what to write for how many characters
+    for host in sorted(groups, key=lambda host: (-len(groups[host]), host)):
+        address = _address(host, min(groups[host]), max(groups[host]))
         prefixes.setdefault(address, f"ns{len(prefixes) - len(VOCABULARIES) + 1}")
-    begins = [f"{prefixes[address]}:" for address in addresses]
-    lengths = [len(address) for address in addresses]
-    known = pa.array(hosts["host"].to_pylist(), pa.large_string())
+        starts[host] = f"{prefixes[address]}:", len(address)
 
-    def shortened(side: pa.Array) -> pa.Array:
-        numbers = pc.index_in(_hosts(side), value_set=known).to_pylist()
-        texts = [
-            begins[number] + iri[lengths[number] :]
-            for iri, number in zip(side.to_pylist(), numbers, strict=True)
-        ]
-        return pa.array(texts, pa.large_string())
+    def shortened(side: tuple[list[str], list[str]]) -> pa.Array:
+        parts = ((iri, *starts[host]) for iri, host in zip(*side, strict=True))
+        return pa.array([begin + iri[length:] for iri, begin, length in parts], pa.large_string())
 
-    return iris.map(shortened), {prefix: address for address, prefix in prefixes.items()}
+    return texts.zip(hosts).map(shortened), {prefix: start for start, prefix in prefixes.items()}
 
 
-def _hosts(iris: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _host(iri: str) -> str:
     """`http://example.org/` of `http://example.org/a/b`; `urn:` of `urn:isbn:1`."""
-    return pc.replace_substring_regex(
-        iris, pattern=f"^({NAMESPACE}|[^:]*:(?://[^/?#]*/?)?).*$", replacement=r"\1"
-    )
+    found = _HOST.match(iri)
+    assert found is not None
+    return found[0]
 
 
 def _address(host: str, least: str, largest: str) -> str:

@@ -25,7 +25,7 @@ def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Tab
         texts: What to write for each entity of either side.
     """
     sure = alignment.confidence.detach().cpu()
-    sure = sure if str(sure.dtype) == "torch.float64" else sure.float()
+    sure = sure if sure.element_size() == 8 else sure.float()  # Arrow has no bfloat16
     order = sure.argsort(descending=True, stable=True)
     links = alignment.links.detach().cpu()[order].numpy()
     confidence = sure[order].numpy()

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from clusterea.data.name_iris import NAMESPACES, to_cells
-from clusterea.export.files import replacing
 from clusterea.export.rows import unmatched_batches, write_lines
 from clusterea.export.tables import write_tsv
+from clusterea.files import replacing
 from clusterea.types import Alignment, IntArray, Names, Pair, Similarity
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
 def _head(curie_map: dict[str, str], identity: str) -> str:
     import yaml
 
-    from clusterea import __version__
+    from clusterea.version import __version__
 
     metadata = {
         "mapping_set_id": identity,

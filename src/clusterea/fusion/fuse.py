@@ -46,7 +46,7 @@ def fuse(
         progress: Called now and then.
     """
     device = device or embeddings.source.device
-    entities = undecided(embeddings, seeds, keys, config.seed)
+    entities = undecided(embeddings, seeds, keys, config.seed, device)
     found = search(entities, config, device, block_cells, _named(progress, "nearest neighbours"))
     options = _outside(found, config)
     fused: Similarity | None = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
-from clusterea.numerics.cells import from_cells
-from clusterea.numerics.knn import Nearest, Neighbors, nearest, nearest_approximate
+from clusterea.numerics.cells import both_ways
+from clusterea.numerics.knn import Nearest, nearest, nearest_approximate
 from clusterea.types import Similarity
 
 
@@ -25,7 +24,9 @@ def search(
     count = max(config.candidates, config.hubness_neighbors)
     source, target = entities.vectors
     if config.search == "approximate":
-        return nearest_approximate(source.cpu(), target.cpu(), count, entities.keys, config.seed)
+        return nearest_approximate(
+            source.cpu().float(), target.cpu().float(), count, entities.keys, config.seed
+        )
     return nearest(
         source,
         target,
@@ -40,19 +41,5 @@ def search(
 
 def neighbors_view(entities: Undecided, found: Nearest, config: FusionConfig) -> Similarity:
     """The cosines of both directions' candidates. A pair that both found counts twice."""
-    device = found.source.indices.device
-
-    def cells(neighbors: Neighbors) -> tuple[Tensor, Tensor, Tensor]:
-        near = neighbors.indices[:, : config.candidates]
-        own = torch.arange(len(near), device=device).unsqueeze(1).expand_as(near)
-        return own.flatten(), near.flatten(), neighbors.values[:, : config.candidates].flatten()
-
-    rows, columns, forth = cells(found.source)
-    other_columns, other_rows, back = cells(found.target)
-    ids = entities.entities.map(lambda side: side.to(device))
-    return from_cells(
-        ids.source[torch.cat([rows, other_rows])],
-        ids.target[torch.cat([columns, other_columns])],
-        torch.cat([forth, back]),
-        entities.num_entities,
-    )
+    candidates = found.map(lambda side: side.first(config.candidates))
+    return both_ways(candidates, entities=entities.entities, num_entities=entities.num_entities)

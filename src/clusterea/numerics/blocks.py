@@ -11,13 +11,13 @@ from clusterea.types import Pair
 
 SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 29}  # of a block at a time, where it is made anew
 SPARE = 16  # cells looked at beyond k, where it is not clear which are the k best
-CLOSE = {"cpu": 1e-5, "cuda": 1e-4}  # more than a product's rounding, of float32 and of float16
+CLOSE = 1e-5  # more than the rounding of a product, if its factors are as given
 
 
 def block_product(left: Tensor, right: Tensor) -> Tensor:
-    """(m, n): the products of all rows; on a GPU those of float16, added up in float32."""
-    if left.device.type == "cuda":
-        return torch.mm(left.half(), right.half().T, out_dtype=torch.float32)
+    """(m, n): the products of all rows; those of float16 are added up in float32."""
+    if left.dtype == torch.float16:
+        return torch.mm(left, right.T, out_dtype=torch.float32)
     return left @ right.T
 
 
@@ -36,7 +36,7 @@ def best_of_block(
     tell, exact ones do, so that no slab shows.
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
-    sides = vectors.zip(ties).map(lambda side: torch.cat(side, dim=1))
+    sides = vectors.zip(ties).map(lambda side: torch.cat([side[0], side[1].to(side[0])], dim=1))
     cells = slab_cells or SLAB_CELLS[sides.source.device.type]
     columns = _best(sides.source, sides.target, shifts.target, k, cells)  # (m, k)
     rows = _best(sides.target, sides.source, shifts.source, k, cells)  # (n, k)
@@ -52,7 +52,7 @@ def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -
     """(m, k): for each row of `left` the rows of `right` with the largest products, shifted."""
     k = min(k, len(right))
     step = max(1, slab_cells // len(right))
-    rounded = shift.to(left.dtype)
+    rounded = shift.float()
     chosen = torch.empty(len(left), k, dtype=torch.int64, device=left.device)
     for start in range(0, len(left), step):
         rows = left[start : start + step]
@@ -62,7 +62,7 @@ def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -
         chosen[start : start + step] = best.indices[:, :k]
         if k < len(right):
             gaps = best.values[:, k - 1] - best.values[:, k]
-            unclear = (gaps < CLOSE[left.device.type]).nonzero().flatten()
+            unclear = (gaps < CLOSE).nonzero().flatten()
             exact = _exact(rows[unclear], right, shift, best.indices[unclear], k)
             chosen[start + unclear] = exact
     return chosen

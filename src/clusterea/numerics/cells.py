@@ -67,22 +67,33 @@ def _sum(one: Similarity, other: Similarity) -> Similarity:
     return _from_sorted(keys, sums, one.num_entities)
 
 
-def both_ways(nearest: Nearest, *, twice: bool = True) -> Similarity:
+def both_ways(
+    nearest: Nearest,
+    *,
+    entities: Pair[Tensor] | None = None,
+    num_entities: Pair[int] | None = None,
+    twice: bool = True,
+) -> Similarity:
     """The neighbors of both directions as one matrix.
 
     Args:
         nearest: From `knn.nearest`.
+        entities: Who the rows of the search are, where they are not entities 0, 1, …
+        num_entities: Then, how many entities there are.
         twice: Whether a pair found from both sides counts twice, as in the paper (section 4.4).
     """
-    num_entities = nearest.map(lambda neighbors: len(neighbors.indices))
+    sizes = num_entities or nearest.map(lambda neighbors: len(neighbors.indices))
     own = nearest.map(lambda neighbors: _row_numbers(neighbors.indices))
     rows = torch.cat([own.source, nearest.target.indices.flatten()])
     columns = torch.cat([nearest.source.indices.flatten(), own.target])
+    if entities is not None:
+        rows = entities.source.to(rows.device)[rows]
+        columns = entities.target.to(columns.device)[columns]
     values = torch.cat([neighbors.values.flatten() for neighbors in nearest])
     if twice:
-        return from_cells(rows, columns, values, num_entities)
-    order, firsts, keys = _distinct(rows, columns, num_entities)
-    return _from_sorted(keys, values[order[firsts]], num_entities)
+        return from_cells(rows, columns, values, sizes)
+    order, firsts, keys = _distinct(rows, columns, sizes)
+    return _from_sorted(keys, values[order[firsts]], sizes)
 
 
 def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics.balance import balanced
-from clusterea.numerics.segments import offsets_of
-from clusterea.numerics.sparse_matmul import SparseMatrix
 
 BLOCK_CELLS = 1 << 26  # distances at a time; bounds the memory beside the points
 TRIED_ON = 20_000  # points on which several starts are compared
@@ -120,9 +118,11 @@ def _nearest(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
 def _means(points: Tensor, labels: Tensor, distances: Tensor, num_clusters: int) -> Tensor:
     """(clusters, dim): the mean of each cluster."""
     counts = labels.bincount(minlength=num_clusters)
-    # A sparse product adds in a fixed order; index_add on a GPU does not.
-    members = SparseMatrix.means(offsets_of(counts), labels.argsort(stable=True), len(points))
-    centers = members.apply(points)
+    # A product adds in a fixed order, which index_add on a GPU does not; and it reads the points
+    # once, where a sparse product with so few and long rows would crawl.
+    members = torch.zeros(num_clusters, len(points), dtype=points.dtype, device=points.device)
+    members[labels, torch.arange(len(points), device=points.device)] = 1
+    centers = members @ points / counts.clamp(min=1).unsqueeze(1)
     empty = (counts == 0).nonzero().flatten()
     if len(empty):
         farthest = distances.topk(min(len(empty), len(points))).indices

@@ -36,6 +36,10 @@ class Neighbors:
     indices: Tensor  # (rows, k) int64
     values: Tensor  # (rows, k) float32: cosines, falling
 
+    def first(self, count: int) -> Neighbors:
+        """The `count` nearest of each row."""
+        return Neighbors(self.indices[:, :count], self.values[:, :count])
+
     def mean(self, count: int) -> Tensor:
         """(rows,): the mean of the `count` best values, or of all where there are fewer."""
         return self.values[:, :count].mean(1)

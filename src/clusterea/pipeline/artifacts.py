@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clusterea.errors import DataError
 from clusterea.types import Alignment, Pair, Partition, Similarity
 from clusterea.workspace import Workspace, read_tensors, recipe_key
 
@@ -39,13 +40,26 @@ class Artifacts:
         """The key and the value of a stage: what `make` returns, or what it once did."""
         key = recipe_key(stage, recipe, parents)
         if self.workspace is not None and self.workspace.find(key) is not None:
-            return key, unpack(read_tensors(self.workspace.tensors_file(key)))
+            return key, unpack(read_artifact(self.workspace, key))
         value = make()
         self.made.add(key)
         if self.workspace is not None:
             described = {"stage": stage, "config": dict(recipe), "parents": dict(parents)}
             self.workspace.save_tensors(key, described, pack(value))
         return key, value
+
+
+def read_artifact(workspace: Workspace, key: str) -> Tensors:
+    """The tensors of an artifact. One that something else damaged is named, with what to do."""
+    path = workspace.tensors_file(key)
+    try:
+        return read_tensors(path)
+    except (DataError, FileNotFoundError) as error:
+        problem = "is damaged" if isinstance(error, DataError) else "is missing"
+        if workspace.find(key) is not None:
+            problem += f"; delete the folder {path.parent}"
+        again = f"`clusterea {key.partition('-')[0]}` or `align`"
+        raise DataError(path, f"{problem}; run {again} again to have it made anew.") from error
 
 
 def pack_pair(pair: Pair[Tensor]) -> Tensors:

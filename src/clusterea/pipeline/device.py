@@ -15,9 +15,18 @@ def choose_device(name: str) -> torch.device:
     import torch
 
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return _indexed("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
         raise InputError(f"--device must be auto, cpu or cuda. Got {name!r} instead.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise InputError("--device cuda: torch sees no GPU here. Try --device cpu.")
-    return torch.device(name)
+    return _indexed(name)
+
+
+def _indexed(name: str) -> torch.device:
+    """`cuda` is the current GPU by its number: some of torch's functions take no other."""
+    import torch
+
+    return (
+        torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else torch.device(name)
+    )

@@ -26,7 +26,10 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", text.lower())
     if not found:
         raise InputError(f"--memory must be a size, as 20GiB. Got {text!r} instead.")
-    return int(float(found[1]) * UNITS[found[2] or ""])
+    size = int(float(found[1]) * UNITS[found[2] or ""])
+    if not size:
+        raise InputError(f"--memory must be more than nothing. Got {text!r} instead.")
+    return size
 
 
 def available(device: torch.device) -> int | None:
@@ -49,9 +52,19 @@ def cell_bytes(device: torch.device) -> int:
     return 4 if device.type == "cuda" else 8
 
 
-def largest_batch(memory: int, device: torch.device) -> int:
-    """Entities of a side whose mini-batch's matrix fits into the memory allowed."""
-    return max(1, math.isqrt(int(BLOCK_SHARE * memory / cell_bytes(device))))
+def largest_batch(memory: int, device: torch.device, task: AlignmentTask | None = None) -> int:
+    """Entities of a side whose mini-batch's matrix fits into the memory allowed.
+
+    With the task at hand it is those of the larger side, the other's being as many fewer as that
+    side has fewer entities; and a matrix has no rows and columns of seeds.
+    """
+    cells = BLOCK_SHARE * memory / cell_bytes(device)
+    if task is not None:
+        sizes = [graph.num_entities for graph in task.graphs]
+        free = [(size - task.num_seeds) / max(sizes) for size in sizes]
+        if all(share > 0 for share in free):
+            cells /= free[0] * free[1]
+    return max(1, math.isqrt(int(cells)))
 
 
 @dataclass(frozen=True, slots=True)

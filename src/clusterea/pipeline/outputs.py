@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusterea.pipeline.align import AlignmentResult, Observer
 from clusterea.pipeline.measure import StageCost, measured
-from clusterea.types import Alignment, Benchmark, Metrics, Partition
+from clusterea.types import Alignment, Benchmark, Metrics, Partition, Similarity
 from clusterea.workspace import Workspace, fingerprint, task_key, write_json
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ def write_outputs(
 
     Each file is replaced whole.
     """
-    from torch import from_numpy
-
-    from clusterea.export import write_alignment, write_candidates, write_unmatched
-
-    folder, task = workspace.folder, benchmark.task
+    folder = workspace.folder
     costs = list(result.timings)
     observer.begin("evaluation")
     with measured("evaluation", device) as cost:
@@ -43,15 +39,11 @@ def write_outputs(
     observer.end(cost)
     observer.begin("writing")
     with measured("writing", device) as cost:
-        keys = task.tie_keys.map(lambda side: from_numpy(side.copy()))
-        write_alignment(folder / "alignment.tsv", result.alignment, benchmark.names)
-        write_unmatched(folder, result.alignment, benchmark.names)
-        write_candidates(
-            folder / "candidates.parquet",
+        write_links(
+            workspace,
+            benchmark,
             result.similarity,
-            benchmark.names,
-            keys,
-            task.seeds,
+            result.alignment,
             seed=result.config.matching.seed,
         )
         if metrics is None:
@@ -71,6 +63,32 @@ def write_outputs(
     observer.end(cost)
     write_json(folder / "run.json", _described(benchmark, result, device, costs))
     return metrics
+
+
+def write_links(
+    workspace: Workspace,
+    benchmark: Benchmark,
+    similarity: Similarity,
+    alignment: Alignment,
+    *,
+    seed: int,
+) -> None:
+    """Writes alignment.tsv, unmatched_source.tsv, unmatched_target.tsv and candidates.parquet."""
+    from torch import from_numpy
+
+    from clusterea.export import write_alignment, write_candidates, write_unmatched
+
+    folder, task = workspace.folder, benchmark.task
+    write_alignment(folder / "alignment.tsv", alignment, benchmark.names)
+    write_unmatched(folder, alignment, benchmark.names)
+    write_candidates(
+        folder / "candidates.parquet",
+        similarity,
+        benchmark.names,
+        task.tie_keys.map(lambda side: from_numpy(side.copy())),
+        task.seeds,
+        seed=seed,
+    )
 
 
 def write_page(

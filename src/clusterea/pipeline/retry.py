@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     import torch
 
 Value = TypeVar("Value")
-SMALLER = (None, 1 << 27, 1 << 24)  # cells of a block; None: as the device's memory suggests
+# Cells of a block, each less than the one before; None: as many as is usual on the device.
+SMALLER = {"cpu": (None, 1 << 23, 1 << 21), "cuda": (None, 1 << 27, 1 << 24)}
 
 
 def with_smaller_blocks(make: Callable[[int | None], Value], device: torch.device) -> Value:
     """What `make` returns with the largest blocks that fit."""
     import torch
 
-    for block_cells in SMALLER:
+    for block_cells in SMALLER[device.type]:
         try:
             return make(block_cells)
         except torch.OutOfMemoryError:

@@ -1,38 +1,109 @@
-"""A run's results, read back from its folder."""
+"""A run's results, read back from its folder, and only where they belong to the data it holds."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from clusterea.errors import DataError
-from clusterea.pipeline.artifacts import unpack_alignment, unpack_pair, unpack_similarity
-from clusterea.workspace import Workspace, read_tensors
+from clusterea.pipeline.artifacts import (
+    read_artifact,
+    unpack_alignment,
+    unpack_pair,
+    unpack_partition,
+    unpack_similarity,
+)
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clusterea.types import Alignment, Pair, Similarity
+    from clusterea.types import Alignment, AlignmentTask, Pair, Partition, Similarity
+
+STAGES = ("train", "fuse", "match")  # each made from the one before it
 
 
-def stored_embeddings(workspace: Workspace) -> Pair[Tensor]:
-    """The embeddings that were trained last."""
-    return unpack_pair(read_tensors(workspace.tensors_file(workspace.current("train"))))
+def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
+    """The key of what train, fuse or match made last.
 
-
-def stored_similarity(workspace: Workspace) -> Similarity:
-    """The similarity that was fused last."""
-    return unpack_similarity(read_tensors(workspace.tensors_file(_key(workspace, "fuse"))))
-
-
-def stored_alignment(workspace: Workspace) -> Alignment:
-    """The alignment that was matched last."""
-    return unpack_alignment(read_tensors(workspace.tensors_file(_key(workspace, "match"))))
-
-
-def _key(workspace: Workspace, stage: str) -> str:
-    workspace.current("data")  # a folder that is no run at all is answered as such
+    Raises:
+        DataError: It has made nothing yet, or made it of other graphs or seeds: another command
+            has put other data into this folder since.
+    """
     if not workspace.has(stage):
         raise DataError(
             workspace.folder, f"has no result of `clusterea {stage}` yet. Run that, or `align`."
         )
-    return workspace.current(stage)
+    key = workspace.current(stage)
+    of = key
+    for parent in reversed(STAGES[: STAGES.index(stage)]):
+        of = _parents(workspace, of).get(parent, "")
+    made_of = _parents(workspace, of).get("task")
+    if made_of is not None and made_of != task_key(task):
+        raise DataError(
+            workspace.folder,
+            f"its result of `clusterea {stage}` is of other graphs or seeds than it holds now. "
+            f"Run `clusterea {STAGES[0]}` and what follows again, or `align`.",
+        )
+    return key
+
+
+def stored_embeddings(workspace: Workspace, task: AlignmentTask) -> Pair[Tensor]:
+    """The embeddings that were trained last."""
+    return unpack_pair(read_artifact(workspace, current_key(workspace, "train", task)))
+
+
+def sample_key(workspace: Workspace, sampler: str, train_key: str) -> str:
+    """The key of the mini-batches that a sampler made last, of these embeddings."""
+    again = f"Run `clusterea sample {workspace.folder} --sampler {sampler}` first."
+    if not workspace.has(f"sample-{sampler}"):
+        raise DataError(workspace.folder, f"has no mini-batches of {sampler} yet. {again}")
+    key = workspace.current(f"sample-{sampler}")
+    if _parents(workspace, key).get("train", train_key) != train_key:
+        raise DataError(
+            workspace.folder, f"its mini-batches of {sampler} are of other embeddings. {again}"
+        )
+    return key
+
+
+def stored_partition(workspace: Workspace, key: str) -> Partition:
+    """The mini-batches of one sampler."""
+    return unpack_partition(read_artifact(workspace, key))
+
+
+def stored_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
+    """The similarity that was fused last."""
+    return unpack_similarity(read_artifact(workspace, current_key(workspace, "fuse", task)))
+
+
+def stored_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
+    """The alignment that was matched last."""
+    return unpack_alignment(read_artifact(workspace, current_key(workspace, "match", task)))
+
+
+def is_matched(workspace: Workspace) -> bool:
+    """Whether the alignment that was matched last is of the similarity that was fused last."""
+    if not (workspace.has("fuse") and workspace.has("match")):
+        return False
+    of = _parents(workspace, workspace.current("match")).get("fuse")
+    return of == workspace.current("fuse")
+
+
+def fused_partitions(workspace: Workspace) -> dict[str, Partition]:
+    """The mini-batches that the similarity fused last was made of, by sampler."""
+    parents = _parents(workspace, workspace.current("fuse"))
+    return {
+        name: stored_partition(workspace, key)
+        for name, key in parents.items()
+        if name != "train" and workspace.find(key) is not None
+    }
+
+
+def _parents(workspace: Workspace, key: str) -> Mapping[str, str]:
+    """Of which artifacts this one was made; nothing where it is not there any more."""
+    recipe = workspace.folder / key / "recipe.json"
+    if not key or not recipe.is_file():
+        return {}
+    found = json.loads(recipe.read_text()).get("parents", {})
+    return found if isinstance(found, dict) else {}

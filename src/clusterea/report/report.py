@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from clusterea.files import replacing
 from clusterea.report import charts, readable
 from clusterea.report.calibration import ConfidenceBin, Reliability, histogram, reliability
 from clusterea.report.data import ReportData
@@ -20,13 +20,8 @@ from clusterea.report.payload import embed_json, encode_matches
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> None:
     """Writes the page beside its place and renames it: it is never half there."""
-    place = Path(path)
-    part = place.with_name(f".{place.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
-    try:
-        part.write_text(render_report(data), encoding="utf-8", newline="\n")
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(Path(path)) as beside:
+        beside.write_text(render_report(data), encoding="utf-8", newline="\n")
 
 
 def render_report(data: ReportData) -> str:

@@ -14,7 +14,7 @@ from clusterea.seeding import generator
 from clusterea.types import KnowledgeGraph
 
 DROPOUT = 0.5
-COLUMNS, ROWS = 128, 1 << 18  # of the features at a time: bound what is moved to the device
+COLUMNS = 128  # of the features at a time: bounds what a product holds beside its result
 
 
 def classify_nodes(
@@ -47,9 +47,10 @@ def classify_nodes(
         torch.nn.Parameter(each.detach().to(device))
         for each in (*drawn, torch.zeros(units), torch.zeros(classes))
     ]
-    adjacency = weighted_adjacency(graph).to(device)
     if len(known) == 0:
         return torch.zeros(graph.num_entities, classes, device=device)
+    adjacency = weighted_adjacency(graph).to(device)
+    features = features.to(device)  # a GPU reads them twice, and columns of them at that
     known, labels = known.to(device), labels.to(device)
     outer, heard = adjacency.select(known).compact()
     inner = _product(adjacency.select(heard), features)
@@ -58,7 +59,7 @@ def classify_nodes(
     scale[scale < 1e-12] = 1.0  # a column that says nothing must not say it loudly
     _fit(parameters, inner.div_(scale), outer, labels, config, device)
     del inner
-    scores = _scores(parameters, adjacency, features, mean, scale, device)
+    scores = _scores(parameters, adjacency, features, mean, scale)
     return _smoothed(scores, adjacency, known, labels, config)
 
 
@@ -90,7 +91,6 @@ def _scores(
     features: Tensor,
     mean: Tensor,
     scale: Tensor,
-    device: torch.device,
 ) -> Tensor:
     """(nodes, classes) of every node.
 
@@ -99,10 +99,7 @@ def _scores(
     """
     first, second, first_bias, second_bias = parameters
     scaled = first / scale.unsqueeze(1)
-    projected = torch.empty(len(features), len(first_bias), device=device)
-    for start in range(0, len(features), ROWS):
-        projected[start : start + ROWS] = features[start : start + ROWS].to(device) @ scaled
-    hidden = torch.relu(adjacency.apply(projected) - mean @ scaled + first_bias)
+    hidden = torch.relu(adjacency.apply(features @ scaled) - mean @ scaled + first_bias)
     return adjacency.apply(hidden @ second) + second_bias
 
 
@@ -129,9 +126,8 @@ def _smoothed(
 
 def _product(matrix: SparseMatrix, features: Tensor) -> Tensor:
     """The matrix times the features, a few columns at a time."""
-    device = matrix.values.device
-    result = torch.empty(matrix.num_rows, features.shape[1], device=device)
+    result = torch.empty(matrix.num_rows, features.shape[1], device=features.device)
     for start in range(0, features.shape[1], COLUMNS):
-        part = features[:, start : start + COLUMNS].to(device).contiguous()
+        part = features[:, start : start + COLUMNS].contiguous()
         result[:, start : start + COLUMNS] = matrix.apply(part)
     return result

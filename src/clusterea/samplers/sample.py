@@ -27,6 +27,7 @@ SAMPLERS: dict[str, Sampler] = {
     "metis-cps-reverse": reverse(metis_cps),
 }
 DEEPEST = 3  # so often a mini-batch is split by its own sampler before chance does it
+LEAST_SHARE = 1.1  # METIS itself leaves parts uneven by 3 %
 
 
 def find_sampler(name: str) -> Sampler:
@@ -46,9 +47,23 @@ def sample(
     """Mini-batches with at most `config.max_batch` entities of either side.
 
     There are `config.num_batches`, and more where some had to be split: `num_batches` of the result
-    says how many. One that is too large is split by the same sampler, as a task of its own.
+    says how many. One that is too large is split by the same sampler, as a task of its own. Where
+    the mean is well within the bound, mini-batches are rather kept even: to move the entities that
+    lose least by it costs fewer links than a cut.
     """
+    config = _evened(task, config)
     return _bounded(find_sampler(name), task, embeddings, config, place or Place(), depth=0)
+
+
+def _evened(task: AlignmentTask, config: SamplingConfig) -> SamplingConfig:
+    """The config with a largest share that the bound allows, if it allows one that can be held."""
+    entities = max(graph.num_entities for graph in task.graphs)
+    if config.max_batch is None or not entities:
+        return config
+    share = config.max_batch * config.num_batches / entities
+    if not LEAST_SHARE <= share < config.largest_share:
+        return config
+    return replace(config, largest_share=share)
 
 
 def _bounded(

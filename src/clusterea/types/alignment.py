@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clusterea.errors import InputError
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 
@@ -64,7 +63,7 @@ class Alignment:
         try:
             import pandas as pd
         except ImportError as error:
-            raise InputError("to_pandas needs pandas: pip install pandas.") from error
+            raise ImportError("to_pandas needs pandas: pip install pandas.") from error
         source, target = self.links.cpu().numpy().T
         columns: dict[str, Any] = {"source": source, "target": target}
         if names is not None:

@@ -1,0 +1,185 @@
+"""The page `docs/settings.md`, made from the config classes, their comments and the presets.
+
+.venv/bin/python docs/generate_settings.py      (or `make docs`)
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from clusterea.config import (
+    PRESETS,
+    STAGES,
+    FusionConfig,
+    MatchingConfig,
+    SamplingConfig,
+    TrainingConfig,
+    preset,
+)
+
+PAGE = Path(__file__).with_name("settings.md")
+CONFIGS: dict[str, Any] = {
+    "training": TrainingConfig,
+    "sampling": SamplingConfig,
+    "fusion": FusionConfig,
+    "matching": MatchingConfig,
+}
+# A comment that names a symbol of the paper begins with it: `# K_r: cells of a row …`.
+SYMBOL = re.compile(r"^(?P<symbol>K_[srn]|K|N_[pn]|[FDλγ])(?=[\s:;,]|$)[:;,]?\s*")
+SIZES = (50_000, 500_000, 5_000_000)  # of the larger graph: one of each row of a preset's `sizes`
+# What a comment beside its field takes for granted; the comment follows it.
+WORDS = {
+    "training.model": "the encoder; choose it with `--model`, which brings its own recipe",
+    "training.epochs": "passes over the seeds",
+    "training.seeds_per_step": "seeds compared in one step",
+    "training.negatives_per_step": "entities that the seeds are compared with",
+    "training.loss": "normalized hard sample mining (appendix A of the paper), or a margin",
+    "training.sharpness": "how much the hardest negatives count",
+    "training.margin": "by how much a seed should be nearer than a negative",
+    "training.optimizer": "with a fan-out only adam, which updates just the rows a step touches",
+    "training.learning_rate": "of the optimizer",
+    "training.seed": "of everything that training draws; `--seed` sets that of every stage",
+    "training.graph_memory": "where the graph lies while training",
+    "training.table_memory": "where the entity table lies while training",
+    "sampling.num_batches": "mini-batches of each sampler",
+    "sampling.kmeans_rounds": "of CMCS's k-means, at most",
+    "sampling.kmeans_tolerance": "k-means stops when its centers move less",
+    "sampling.kmeans_starts": "draws of first centers",
+    "sampling.gcn_units": "units",
+    "sampling.gcn_epochs": "of ISCS's network",
+    "sampling.gcn_rate": "learning rate of ISCS's network",
+    "sampling.seed": "of everything that samplers draw",
+    "fusion.sinkhorn_rounds": "rounds of Sinkhorn in each mini-batch",
+    "matching.method": "see [matching](matching.md)",
+}
+HEAD = """\
+# Settings
+
+*Generated from the config classes by `docs/generate_settings.py`. Change them, not this page.*
+
+Every number of the package has one home: a field of a config class. A preset gives values to all of
+them, and `--set STAGE.FIELD=VALUE` changes any:
+
+```text
+clusterea align DATA --out RUN --preset paper --set training.epochs=10 --set sampling.num_batches=8
+clusterea train DATA --out RUN --set epochs=10          # one stage: its name may be left out
+```
+
+In Python: `clusterea.align(task, preset="paper", settings={"training.epochs": 10})`. `none` turns a
+limit off where the type allows it. A wrong name is answered with the names there are. The settings
+of a run are kept in its `run.json`.
+
+*Symbol* is the paper's, where it has one. Change a setting and run the same command again: only the
+stages that depend on it are computed anew.
+"""
+AFTER_TRAINING = """\
+`graph_memory`, `table_memory` and `edges_per_block` say where and how, not what: no result depends
+on them. Each model has a recipe of its own beside these defaults (`presets/training.toml`).
+"""
+PRESETS_HEAD = """\
+## Presets
+
+What differs between them. Where a cell has several values, they are for up to 50,000 entities of
+the larger graph, up to 500,000, and more; everything else is as above. `paper` has every number
+that the paper gives (its appendix D); what the paper does not have, as `outside`, is as above too.
+`default` is what serves best, as measured. `fast` is for a first look.
+"""
+
+
+def comments(config: type) -> dict[str, str]:
+    """What stands behind each field in the source of a config class."""
+    found = re.findall(
+        r"^    (\w+): [^=\n]+ = [^#\n]+?(?:  # (.*))?$", inspect.getsource(config), re.M
+    )
+    return dict(found)
+
+
+def rows(stage: str) -> list[str]:
+    """A row of the stage's table for each setting.
+
+    Raises:
+        ValueError: A setting has neither a comment nor an entry in `WORDS`.
+    """
+    config, lines = CONFIGS[stage], []
+    said, types = comments(config), get_type_hints(config)
+    for field in fields(config):
+        comment = said.get(field.name, "")
+        match = SYMBOL.match(comment)
+        words = WORDS.get(f"{stage}.{field.name}", "")
+        what = "; ".join(part for part in (words, comment[match.end() if match else 0 :]) if part)
+        if not what:
+            raise ValueError(f"{stage}.{field.name} needs a comment that says what it is.")
+        cells = [
+            f"`{field.name}`",
+            f"*{match['symbol']}*" if match else "",
+            kind(types[field.name]),
+            f"`{shown(field.default)}`",
+            what,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def kind(annotation: Any) -> str:
+    """A type as a reader of the page wants it: choices spelled out."""
+    options = get_args(annotation)
+    if options and all(isinstance(option, str) for option in options):
+        return ", ".join(f"`{option}`" for option in options)
+    if type(None) in options:
+        (other,) = (option for option in options if option is not type(None))
+        return f"{other.__name__} or none"
+    return str(annotation.__name__)
+
+
+def shown(value: Any) -> str:
+    """A value as it would be written on the command line."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def preset_rows() -> list[str]:
+    """Settings that differ between the presets or the sizes, a column for each preset."""
+    configs = {name: [preset(name, size) for size in SIZES] for name in PRESETS}
+    samplers = [", ".join(sized[0].samplers) for sized in configs.values()]
+    lines = ["| `--samplers` | " + " | ".join(samplers) + " |"]
+    for stage in STAGES:
+        for field in fields(CONFIGS[stage]):
+            cells = [
+                " / ".join(
+                    dict.fromkeys(shown(getattr(getattr(c, stage), field.name)) for c in sized)
+                )
+                for sized in configs.values()
+            ]
+            if len(set(cells)) > 1 or "/" in cells[0]:
+                lines.append(f"| `{stage}.{field.name}` | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for stage in STAGES:
+        table = "\n".join(rows(stage))
+        parts.append(
+            f"## {stage.capitalize()}\n\n"
+            f"| setting (`{stage}.…`) | symbol | type | default | what it is |\n"
+            f"|---|---|---|---|---|\n{table}\n"
+        )
+    parts.insert(2, AFTER_TRAINING)
+    names = " | ".join(f"`{name}`" for name in PRESETS)
+    table = "\n".join(preset_rows())
+    parts.append(f"{PRESETS_HEAD}\n| setting | {names} |\n|---|---|---|---|\n{table}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    sys.stdout.write(f"{PAGE}\n")

@@ -1,0 +1,413 @@
+"""`clusterea align`: every file it writes, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tiny_runs import (
+    FAST,
+    SHARE,
+    Command,
+    aligned,
+    entities_of,
+    events,
+    links_of,
+    rows,
+    write_pair,
+    write_rdf,
+)
+
+from clusterea.config import preset
+from conftest import Ran
+
+ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
+OUTPUTS = {
+    "alignment.tsv",
+    "unmatched_source.tsv",
+    "unmatched_target.tsv",
+    "candidates.parquet",
+    "metrics.json",
+    "run.json",
+    "report.html",
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pair(tmp_path_factory.mktemp("data") / "pair")
+
+
+@pytest.fixture(scope="module")
+def finished(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
+    run = tmp_path_factory.mktemp("runs") / "run"
+    return run, aligned(pair, run)
+
+
+@pytest.fixture(scope="module")
+def run(finished: tuple[Path, Ran]) -> Path:
+    return finished[0]
+
+
+@pytest.fixture(scope="module")
+def seeds(pair: Path) -> set[tuple[str, str]]:
+    links = rows(pair / "ent_links")
+    return {(row[0], row[1]) for row in links[: int(0.3 * len(links))]}
+
+
+class TestFiles:
+    def test_all_are_there(self, run: Path) -> None:
+        assert {path.name for path in run.iterdir()} >= OUTPUTS
+
+    def test_alignment(self, run: Path, pair: Path, seeds: set[tuple[str, str]]) -> None:
+        header, *links = rows(run / "alignment.tsv")
+        assert header == ["source", "target", "confidence"]
+        assert links
+        confidence = [float(link[2]) for link in links]
+        assert confidence == sorted(confidence, reverse=True)
+        assert all(0 <= each <= 1 for each in confidence)
+        sources, targets = [link[0] for link in links], [link[1] for link in links]
+        assert len(set(sources)) == len(set(targets)) == len(links)  # one-to-one
+        assert set(sources) <= entities_of(pair / "rel_triples_1") - {a for a, _ in seeds}
+        assert set(targets) <= entities_of(pair / "rel_triples_2") - {b for _, b in seeds}
+
+    @pytest.mark.parametrize(("column", "side"), [(0, "source"), (1, "target")])
+    def test_unmatched(
+        self, column: int, side: str, run: Path, pair: Path, seeds: set[tuple[str, str]]
+    ) -> None:
+        header, *unmatched = rows(run / f"unmatched_{side}.tsv")
+        assert header == ["entity"]
+        names = [row[0] for row in unmatched]
+        assert len(names) == len(set(names))
+        matched = {row[column] for row in rows(run / "alignment.tsv")[1:]}
+        decided = {link[column] for link in seeds}
+        assert not set(names) & (matched | decided)
+        everything = entities_of(pair / f"rel_triples_{column + 1}")
+        assert set(names) | matched | decided == everything
+
+    def test_candidates(self, run: Path, pair: Path, seeds: set[tuple[str, str]]) -> None:
+        table = pq.read_table(run / "candidates.parquet")
+        assert table.column_names == ["source", "target", "score", "rank"]
+        by_source: dict[str, list[tuple[int, float, str]]] = {}
+        for row in table.to_pylist():
+            by_source.setdefault(row["source"], []).append(
+                (row["rank"], row["score"], row["target"])
+            )
+        open_sources = entities_of(pair / "rel_triples_1") - {a for a, _ in seeds}
+        assert set(by_source) == open_sources
+        seed_targets = {b for _, b in seeds}
+        for candidates in by_source.values():
+            ranks, scores, targets = zip(*sorted(candidates), strict=True)
+            assert ranks == tuple(range(1, len(ranks) + 1))
+            assert len(ranks) <= 10
+            assert list(scores) == sorted(scores, reverse=True)
+            assert len(set(targets)) == len(targets)
+            assert not set(targets) & seed_targets
+
+    def test_metrics(self, run: Path, pair: Path) -> None:
+        metrics = json.loads((run / "metrics.json").read_text())
+        ranks = {"hits@1", "hits@10", "mrr"}
+        assert set(metrics) == {
+            *("test_candidates", "all_candidates", "matching"),
+            *("by_degree", "missing", "test_links"),
+        }
+        for candidates in ("test_candidates", "all_candidates"):
+            assert set(metrics[candidates]) == {"source_to_target", "target_to_source"}
+            assert all(set(way) == ranks for way in metrics[candidates].values())
+        assert set(metrics["matching"]) == {"precision", "recall", "f1"}
+        assert metrics["by_degree"]
+        for bucket in metrics["by_degree"]:
+            assert set(bucket) == {"least", "most", "test_links"} | ranks
+        links = len(rows(pair / "ent_links"))
+        assert metrics["test_links"] == links - int(0.3 * links)
+        assert sum(b["test_links"] for b in metrics["by_degree"]) == metrics["test_links"]
+        assert 0 <= metrics["missing"] <= metrics["test_links"]
+        assert all(0 <= rate <= 1 for rate in rates(metrics))
+
+    def test_its_precision_and_recall_are_those_of_its_files(
+        self, run: Path, pair: Path, seeds: set[tuple[str, str]]
+    ) -> None:
+        truth = links_of(pair / "ent_links") - seeds
+        given = {(row[0], row[1]) for row in rows(run / "alignment.tsv")[1:]}
+        matching = json.loads((run / "metrics.json").read_text())["matching"]
+        assert matching["precision"] == pytest.approx(len(given & truth) / len(given))
+        assert matching["recall"] == pytest.approx(len(given & truth) / len(truth))
+
+    def test_run(self, run: Path) -> None:
+        found = json.loads((run / "run.json").read_text())
+        settings = [*FAST[2:4], *FAST[4:6]][1::2]
+        expected = preset("fast", 300, settings=settings).to_dict()
+        assert found["config"] == json.loads(json.dumps(expected))  # in full
+        assert {"clusterea", "python", "torch", "numpy"} <= set(found["versions"])
+        assert all(found["versions"].values())
+        assert re.fullmatch("[0-9a-f]{64}", found["data"]["fingerprint"])
+        assert found["data"]["entities"] == [300, 250]
+        assert found["data"]["seeds"] + found["data"]["test_links"] == 212
+        names = ["training", "sampling: cmcs", "fusion", "matching", "evaluation", "writing"]
+        assert [stage["stage"] for stage in found["stages"]] == names
+        for stage in found["stages"]:
+            assert stage["seconds"] >= 0
+            assert stage["peak_host_bytes"] > 1 << 20
+            assert stage["peak_gpu_bytes"] is None  # there is none
+
+    def test_report_needs_no_network(self, run: Path) -> None:
+        page = (run / "report.html").read_text()
+        assert page.lstrip().lower().startswith("<!doctype html>")
+        assert not re.search(r"""<(script|img|iframe)[^>]*\bsrc\s*=\s*["']?(https?:)?//""", page)
+        assert not re.search(r"""<link[^>]*\bhref\s*=\s*["']?(https?:)?//""", page)
+        assert "@import" not in page
+
+    def test_no_half_written_file_stays(self, run: Path) -> None:
+        assert not list(run.rglob("*.part"))
+        assert not list((run / "checkpoints").iterdir())
+
+
+def rates(value: Any) -> list[float]:
+    """Every number that is no count."""
+    if isinstance(value, dict):
+        counts = {"missing", "test_links", "least", "most"}
+        return [rate for key, each in value.items() if key not in counts for rate in rates(each)]
+    return [rate for each in value for rate in rates(each)] if isinstance(value, list) else [value]
+
+
+class TestSaid:
+    def test_the_plan_and_the_stages(self, finished: tuple[Path, Ran]) -> None:
+        run, ran = finished
+        plan = ran.err.splitlines()
+        sizes = "300 and 250 entities, 1,500 and 1,200 triples, 63 seeds, 149 test links."
+        assert plan[0] == sizes
+        heads = ["Training", "Sampling", "Fusion", "Matching", "Expected"]
+        assert [line.split()[0] for line in plan[1:6]] == heads
+        assert re.search(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", ran.err)
+        for stage in ("training", "sampling: cmcs", "fusion", "matching", "evaluation", "writing"):
+            assert re.search(rf"^{stage}: [\d.]+ s, \d+ MiB$", ran.err, re.MULTILINE)
+        assert "\x1b" not in ran.err  # a log is clean
+        assert str(run / "alignment.tsv") in ran.out
+        assert ran.out.splitlines()[-1] == f"Report: {run / 'report.html'}"
+        assert re.search(r"^Precision [\d.]+%, recall [\d.]+%, F1 [\d.]+%\.$", ran.out, re.M)
+
+    def test_quiet(self, run: Path, pair: Path) -> None:
+        ran = aligned(pair, run, "--quiet")
+        assert ran.err == ""
+        assert str(run / "alignment.tsv") in ran.out
+
+    def test_json(self, run: Path, pair: Path) -> None:
+        told = events(aligned(pair, run, "--json", "--set", "fusion.candidates=7").err)
+        assert [each["event"] for each in told if each["stage"] == "training"] == ["begin", "end"]
+        fusion = [each for each in told if each["stage"] == "fusion"]
+        assert fusion[0] == {"event": "begin", "stage": "fusion"}
+        assert all(
+            set(each) == {"event", "stage", "what", "done", "total"} for each in fusion[1:-1]
+        )
+        assert set(fusion[-1]) == {
+            *("event", "stage", "seconds", "peak_host_bytes", "peak_gpu_bytes", "reused"),
+        }
+
+
+class TestDryRun:
+    @pytest.mark.parametrize("more", [[], ["--quiet"], ["--json"]])
+    def test_it_prints_the_plan_and_writes_nothing(
+        self, more: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        out = tmp_path / "new" / "run"
+        ran = clusterea_command("align", pair, "--out", out, *SHARE, *FAST, "--dry-run", *more)
+        assert ran.code == 0
+        assert ran.err == ""
+        assert "Sampling   cmcs: 5 mini-batches\n" in ran.out
+        assert "Sinkhorn of 100 rounds, 50 candidates an entity" in ran.out
+        assert not list(tmp_path.iterdir())
+
+    def test_in_a_folder_that_is_there_it_changes_nothing(
+        self, run: Path, pair: Path, clusterea_command: Command
+    ) -> None:
+        def state() -> dict[Path, int]:
+            return {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+
+        before = state()
+        ran = clusterea_command("align", pair, "--out", run, *FAST, "--seed", "4", "--dry-run")
+        assert ran.code == 0
+        assert state() == before
+
+    @pytest.mark.parametrize(
+        ("arguments", "line"),
+        [
+            (["--samplers", "cmcs,iscs"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
+            (["--samplers", " cmcs , vps, "], "cmcs, vps: 5 mini-batches each"),
+            (["--samplers", ""], "Sampling   none: the global similarity alone"),
+            (["--preset", "default"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
+            (["--preset", "paper"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
+            (["--model", "rrea"], "Training   rrea, 2 epochs, on cpu"),
+            (["--set", "matching.method=mutual"], "Matching   mutual"),
+            (["--set", "fusion.sinkhorn=false"], "Fusion     50 candidates an entity"),
+            (["--memory", "20GiB"], "Expected "),
+            (["--memory", "1kB"], "This may not fit into 1000 B."),
+        ],
+    )
+    def test_the_plan_says_what_was_asked_for(
+        self,
+        arguments: list[str],
+        line: str,
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+    ) -> None:
+        ran = clusterea_command(
+            "align", pair, "--out", tmp_path / "run", *FAST, *arguments, "--dry-run"
+        )
+        assert ran.code == 0, ran.err
+        assert line in ran.out
+
+    def test_what_will_not_fit_names_the_setting_to_change(
+        self,
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        from clusterea.pipeline.memory import Expected
+
+        def pretended(_task: object, config: Any, _place: object) -> Expected:
+            side = config.sampling.max_batch
+            return Expected(int(8 * side * side + 1e6 * config.training.dimension), 0)
+
+        monkeypatch.setattr(ALIGN, "expected_memory", pretended)
+        asked = ["align", pair, "--out", tmp_path, *FAST, "--dry-run"]
+        limit = ["--set", "sampling.max_batch=65536", "--memory"]
+        ran = clusterea_command(*asked, *limit, "1GB")
+        assert "Smaller mini-batches would: --set sampling.max_batch=10000." in ran.out
+        wide = ["--set", "training.dimension=128", "--set", "sampling.max_batch=500"]
+        ran = clusterea_command(*asked, *wide, "--memory", "40MB")
+        assert "Smaller embeddings would: --set training.dimension=32." in ran.out
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--preset", "papper"], "unknown preset 'papper'.*Did you mean 'paper'"),
+            (["--model", "dual-anm"], "unknown model 'dual-anm'.*Did you mean 'dual-amn'"),
+            (["--samplers", "cmcs,isc"], "unknown sampler 'isc'.*Did you mean 'iscs'"),
+            (["--set", "training.epcohs=3"], "unknown setting 'epcohs'.*Did you mean 'epochs'"),
+            (["--set", "traning.epochs=3"], "Did you mean 'training.epochs'"),
+            (["--set", "training.epochs"], "--set must be FIELD=VALUE"),
+            (["--set", "training.epochs=0"], r"epochs must be an int in \[1, inf\). Got 0"),
+            (["--set", "matching.method=bst"], "unknown matching method 'bst'.*'best'"),
+            (["--set", "sampling.num_batches=0"], "num_batches must be an int in"),
+            (["--device", "tpu"], "--device must be auto, cpu or cuda. Got 'tpu'"),
+            (["--memory", "lots"], "--memory must be a size, as 20GiB. Got 'lots'"),
+            (["--memory", "-3GiB"], "--memory must be a size, as 20GiB. Got '-3GiB'"),
+            (["--memory", "20 gigs"], "--memory must be a size"),
+            (["--memory", ""], "--memory must be a size"),
+            (["--memory", "0"], "--memory must be more than nothing"),
+            (["--seed", "-1"], r"seed must be an int in \[0, inf\)"),
+            (["--seed", "x"], "Invalid value for '--seed'"),
+            (["--seeds-share", "1.5"], r"--seeds-share must be a number in \(0, 1\]"),
+            (["--splti", "first"], "No such option"),
+        ],
+    )
+    def test_bad_options(
+        self,
+        arguments: list[str],
+        message: str,
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+    ) -> None:
+        ran = clusterea_command("align", pair, "--out", tmp_path / "run", *FAST, *arguments)
+        assert ran.code == 2
+        assert re.search(message, ran.err, re.DOTALL), ran.err
+        assert ran.out == ""
+        assert not (tmp_path / "run").exists()
+
+    def test_a_missing_folder(self, tmp_path: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("align", tmp_path / "nowhere", "--out", tmp_path / "run")
+        assert ran.code == 2
+        assert (
+            ran.err
+            == f"error: {tmp_path / 'nowhere'}: expected a folder of data, but there "
+            + ("is none.\n")
+        )
+        assert not (tmp_path / "run").exists()
+
+    def test_a_run_that_is_a_file(
+        self, pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        (tmp_path / "run").touch()
+        ran = clusterea_command("align", pair, "--out", tmp_path / "run")
+        assert ran.code == 2
+        assert "is a file; a run needs a folder" in ran.err
+
+    def test_one_file(self, pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("align", pair / "rel_triples_1", "--out", tmp_path / "run")
+        assert ran.code == 2
+        assert "SOURCE TARGET --links LINKS" in ran.err
+
+    def test_no_links(self, pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+        files = [pair / f"rel_triples_{number}" for number in (1, 2)]
+        ran = clusterea_command("align", *files, "--out", tmp_path / "run")
+        assert ran.code == 2
+        assert "two files need --links" in ran.err
+
+    def test_a_fault_of_ours_is_no_fault_of_theirs(
+        self,
+        pair: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        clusterea_command: Command,
+    ) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise ZeroDivisionError("ours")
+
+        monkeypatch.setattr(ALIGN, "run_align", broken)
+        with pytest.raises(ZeroDivisionError):  # which Python ends with 1 and a traceback
+            clusterea_command("align", pair, "--out", tmp_path / "run", *SHARE, *FAST)
+
+
+def test_two_rdf_files(pair: Path, tmp_path: Path) -> None:
+    files = write_rdf(pair, tmp_path)
+    run = tmp_path / "run"
+    ran = aligned(files.source, run, files.target, "--links", tmp_path / "links.nt")
+    assert "300 and 250 entities, 1,500 and 1,200 triples" in ran.err
+    assert {path.name for path in run.iterdir()} >= OUTPUTS
+    header, *links = rows(run / "alignment.tsv")
+    assert header == ["source", "target", "confidence"]
+    assert {link[0] for link in links} <= entities_of(pair / "rel_triples_1")
+    assert {link[1] for link in links} <= entities_of(pair / "rel_triples_2")
+
+
+def test_samplers_by_name(pair: Path, tmp_path: Path) -> None:
+    few = ["--set", "sampling.gcn_epochs=5", "--set", "sampling.num_batches=3"]
+    aligned(pair, tmp_path, "--samplers", "cmcs,iscs", *few)
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found["config"]["samplers"] == ["cmcs", "iscs", "iscs-reverse"]
+    assert set(found["num_batches"]) == {"cmcs", "iscs", "iscs-reverse"}
+    stages = [stage["stage"] for stage in found["stages"]]
+    assert stages[1:4] == ["sampling: cmcs", "sampling: iscs", "sampling: iscs-reverse"]
+
+
+def test_without_test_links_there_are_no_metrics(pair: Path, tmp_path: Path) -> None:
+    aligned(pair, tmp_path)
+    assert (tmp_path / "metrics.json").is_file()
+    ran = aligned(pair, tmp_path, "--seeds-share", "1")
+    assert not (tmp_path / "metrics.json").exists()  # those of the run before would mislead
+    assert "Hits@1" not in ran.out
+    assert ran.err.splitlines()[0].endswith("212 seeds, 0 test links.")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= OUTPUTS - {"metrics.json"}
+
+
+@pytest.mark.parametrize("names", ["plain words", "[bold]markup[/bold]"])
+def test_names_are_written_as_they_are(names: str, pair: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for file in ("rel_triples_1", "rel_triples_2", "ent_links"):
+        text = (pair / file).read_text()
+        (folder / file).write_text(re.sub(r"http://\w+\.example/\w+/", f"{names} ", text))
+    aligned(folder, tmp_path / "run")
+    (_, *links) = rows(tmp_path / "run" / "alignment.tsv")
+    assert all(cell.startswith(f"{names} E0") for link in links for cell in link[:2])

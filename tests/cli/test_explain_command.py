@@ -1,0 +1,133 @@
+"""`clusterea explain`: the evidence for a match, in the terminal."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tiny_runs import SHARE, Command, aligned, command, entities_of, rows, write_pair
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pair(tmp_path_factory.mktemp("data") / "pair")
+
+
+@pytest.fixture(scope="module")
+def run(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explained") / "run"
+    aligned(pair, folder)
+    return folder
+
+
+def test_a_match_from_either_side(run: Path, clusterea_command: Command) -> None:
+    source, target, confidence = rows(run / "alignment.tsv")[1]
+    for name in (source, target):
+        ran = clusterea_command("explain", run, name)
+        assert ran.code == 0, ran.err
+        first = ran.out.splitlines()[0]
+        assert first == f"{source}  =  {target}   (confidence {float(confidence):.2f})"
+
+
+def test_a_seed(run: Path, pair: Path, clusterea_command: Command) -> None:
+    source, target = rows(pair / "ent_links")[0]
+    ran = clusterea_command("explain", run, source)
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines()[0] == f"{source}  =  {target}   (a seed)"
+
+
+def test_its_evidence_is_true(run: Path, pair: Path, clusterea_command: Command) -> None:
+    """Each line: two neighbours, matched to each other, by relations the triples have."""
+    source, target = rows(pair / "ent_links")[0]
+    shown = clusterea_command("explain", run, source, "--limit", "1000").out.splitlines()
+    assert shown[1].split() == [
+        *("Source", "neighbour", "by", "Target", "neighbour", "by", "Matched")
+    ]
+    links = {(row[0], row[1]): row[2] for row in rows(run / "alignment.tsv")[1:]}
+    seeds = {(row[0], row[1]) for row in rows(pair / "ent_links")[:63]}
+    graphs = [{tuple(row) for row in rows(pair / f"rel_triples_{number}")} for number in (1, 2)]
+    spaces = "http://source.example", "http://target.example"
+    found = [re.split(r"\s{2,}", line.strip()) for line in shown[2:] if "E000" in line]
+    assert found
+    for near, by_source, other, by_target, sure in found:
+        neighbors = f"{spaces[0]}/resource/{near}", f"{spaces[1]}/resource/{other}"
+        if sure == "seed":
+            assert neighbors in seeds
+        else:
+            assert float(links[neighbors]) == pytest.approx(float(sure), abs=0.006)
+        ends = (source, target)
+        for side, step in enumerate((by_source, by_target)):
+            relation = f"{spaces[side]}/property/{step.strip('←→ ')}"
+            triple = (
+                (ends[side], relation, neighbors[side])
+                if step.endswith("→")
+                else (neighbors[side], relation, ends[side])
+            )
+            assert triple in graphs[side]
+
+
+def test_the_rest_is_counted(run: Path, pair: Path, clusterea_command: Command) -> None:
+    source = rows(pair / "ent_links")[0][0]
+    everything = clusterea_command("explain", run, source, "--limit", "1000").out
+    few = clusterea_command("explain", run, source, "--limit", "2").out
+    total = sum("E000" in line for line in everything.splitlines()[2:])
+    assert few.splitlines()[-1] == f"and {total - 2} more."
+
+
+def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) -> None:
+    (name,) = rows(run / "unmatched_source.tsv")[1]
+    ran = clusterea_command("explain", run, name)
+    assert ran.code == 0
+    assert ran.out == f"{name} (source) was matched to nothing.\n"
+
+
+def test_an_unknown_name(run: Path, clusterea_command: Command) -> None:
+    ran = clusterea_command("explain", run, "Atlantis")
+    assert ran.code == 2
+    assert ran.err == "error: no entity of either graph is called 'Atlantis'.\n"
+    assert clusterea_command("explain", run, "").err == (
+        "error: no entity of either graph is called ''.\n"
+    )
+
+
+def test_part_of_a_name_is_answered_with_names(
+    run: Path, pair: Path, clusterea_command: Command
+) -> None:
+    ran = clusterea_command("explain", run, "e00001")
+    assert ran.code == 2
+    offered = re.findall("'(http[^']*)'", ran.err)
+    assert len(offered) == 5
+    known = [entities_of(pair / f"rel_triples_{number}") for number in (1, 2)]
+    assert all("E00001" in each for each in offered)
+    assert all(set(offered) & names for names in known)  # of both sides
+    assert set(offered) <= known[0] | known[1]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "all"])
+def test_a_limit_that_is_none(limit: str, run: Path, clusterea_command: Command) -> None:
+    ran = clusterea_command("explain", run, "x", "--limit", limit)
+    assert ran.code == 2
+    assert "Invalid value for '--limit'" in ran.err
+
+
+def test_one_name_in_both_graphs(tmp_path: Path, clusterea_command: Command) -> None:
+    """Twenty people whose names are the same on both sides, and one of either side alone."""
+    people = [f"[red]{n}" for n in range(20)]  # a name that would be markup, if nobody took care
+    triples = [f"{a}\tknows\t{b}\n" for a, b in pairwise(people)]
+    (tmp_path / "source.tsv").write_text("".join(triples))
+    (tmp_path / "target.tsv").write_text("".join(triples))
+    (tmp_path / "links.tsv").write_text("".join(f"{name}\t{name}\n" for name in people[:12]))
+    files = [tmp_path / name for name in ("source.tsv", "target.tsv", "links.tsv")]
+    quick = ["--preset", "fast", "--set", "training.dimension=16", "--device", "cpu", *SHARE]
+    ran = command("align", *files[:2], "--links", files[2], "--out", tmp_path / "run", *quick)
+    assert ran.code == 0, ran.err
+    seed = clusterea_command("explain", tmp_path / "run", people[0])
+    assert seed.out.splitlines()[0] == f"{people[0]}  =  {people[0]}   (a seed)"
+    assert seed.out.count("(a seed)") == 1  # once, though both sides have it
+    other = clusterea_command("explain", tmp_path / "run", people[-1]).out
+    answers = [line for line in other.splitlines() if "  =  " in line or "to nothing" in line]
+    matched = {tuple(row[:2]) for row in rows(tmp_path / "run" / "alignment.tsv")[1:]}
+    of_it = {link for link in matched if people[-1] in link}
+    assert len(answers) == len(of_it) + 2 - sum(link.count(people[-1]) for link in of_it)

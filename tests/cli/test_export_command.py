@@ -1,0 +1,156 @@
+"""`clusterea export`: every format, and each read back as links."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+from tiny_runs import Command, aligned, rows, write_pair, write_rdf
+
+from clusterea.data.links import read_links
+from clusterea.types import Pair
+
+FILES = {
+    "tsv": "exported.tsv",
+    "parquet": "exported.parquet",
+    "ntriples": "exported.nt",
+    "sssom": "exported.sssom.tsv",
+    "oaei": "exported.rdf",
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pair(tmp_path_factory.mktemp("data") / "pair")
+
+
+@pytest.fixture(scope="module")
+def run(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "run"
+    aligned(pair, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graphs(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair[Path]:
+    return write_rdf(pair, tmp_path_factory.mktemp("rdf"))
+
+
+@pytest.fixture(scope="module")
+def links(run: Path) -> list[tuple[str, str]]:
+    return [(row[0], row[1]) for row in rows(run / "alignment.tsv")[1:]]
+
+
+@pytest.mark.parametrize("format_name", FILES)
+def test_it_says_how_many_and_where(
+    format_name: str, run: Path, links: list[tuple[str, str]], clusterea_command: Command
+) -> None:
+    ran = clusterea_command("export", run, "--format", format_name)
+    assert ran.code == 0, ran.err
+    assert ran.out == f"{len(links)} links:\n  {run / FILES[format_name]}\n"
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize("format_name", ["tsv", "parquet", "ntriples", "sssom"])
+def test_what_is_exported_loads_again_as_links(
+    format_name: str,
+    run: Path,
+    graphs: Pair[Path],
+    links: list[tuple[str, str]],
+    tmp_path: Path,
+    clusterea_command: Command,
+) -> None:
+    out = tmp_path / "deep" / FILES[format_name]
+    assert clusterea_command("export", run, "--format", format_name, "--out", out).code == 0
+    first = read_links(out).readings[0]
+    assert list(zip(first.source.to_pylist(), first.target.to_pylist(), strict=True)) == links
+    seen = clusterea_command("info", graphs.source, graphs.target, "--links", out, "--json")
+    assert seen.code == 0, seen.err
+    told = json.loads(seen.out)
+    assert told["seeds"] + told["test_links"] == len(links)
+
+
+def test_the_unmatched_stand_in_sssom(
+    run: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    out = tmp_path / "links.sssom.tsv"
+    clusterea_command("export", run, "--format", "sssom", "--out", out)
+    missing = [line for line in out.read_text().splitlines() if "sssom:NoTermFound" in line]
+    unmatched = [rows(run / f"unmatched_{side}.tsv")[1:] for side in ("source", "target")]
+    assert len(missing) == sum(map(len, unmatched))
+
+
+def test_oaei_is_xml_with_a_cell_a_link(
+    run: Path, links: list[tuple[str, str]], tmp_path: Path, clusterea_command: Command
+) -> None:
+    out = tmp_path / "links.rdf"
+    clusterea_command("export", run, "--format", "oaei", "--out", out)
+    root = ElementTree.fromstring(out.read_text())
+    alignment = "{http://knowledgeweb.semanticweb.org/heterogeneity/alignment#}"
+    resource = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource"
+    found = [
+        tuple(cell.find(f"{alignment}entity{n}").get(resource) for n in (1, 2))  # type: ignore[union-attr]
+        for cell in root.iter(f"{alignment}Cell")
+    ]
+    assert found == links
+
+
+def test_tsv_is_alignment_tsv(run: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    clusterea_command("export", run, "--format", "tsv", "--out", tmp_path / "links.tsv")
+    assert (tmp_path / "links.tsv").read_bytes() == (run / "alignment.tsv").read_bytes()
+
+
+def test_only_the_sure_ones(run: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    confidence = [float(row[2]) for row in rows(run / "alignment.tsv")[1:]]
+    least = sorted(confidence)[len(confidence) // 2]
+    out = tmp_path / "sure.parquet"
+    asked = ["export", run, "--format", "parquet", "--out", out, "--min-confidence"]
+    assert clusterea_command(*asked, str(least)).code == 0
+    kept = pq.read_table(out)["confidence"].to_pylist()
+    assert len(kept) == sum(each >= least for each in confidence)
+    assert min(kept) == pytest.approx(least)
+    assert clusterea_command(*asked, "1").out.startswith("0 links:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "rdf"], "unknown format 'rdf'; choose one of tsv, parquet, ntriples"),
+        (["--format", "ssom"], "Did you mean 'sssom'?"),
+        ([], "Missing option '--format'"),
+        (["--format", "tsv", "--min-confidence", "2"], "must be a number in [0, 1]. Got 2.0"),
+        (["--format", "tsv", "--min-confidence", "nan"], "must be a number in [0, 1]. Got nan"),
+    ],
+)
+def test_bad_options(
+    arguments: list[str], message: str, run: Path, clusterea_command: Command
+) -> None:
+    ran = clusterea_command("export", run, *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_a_place_that_can_not_be_written(
+    run: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    ran = clusterea_command("export", run, "--format", "tsv", "--out", tmp_path)
+    assert ran.code == 2
+    assert ran.err == f"error: {tmp_path}: can't be written: Is a directory.\n"
+    (tmp_path / "file").touch()
+    ran = clusterea_command("export", run, "--format", "tsv", "--out", tmp_path / "file" / "links")
+    assert ran.code == 2
+    assert re.fullmatch(r"error: .*file/links: can't be written: .*\.\n", ran.err)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_the_run_can_be_carried_elsewhere(
+    run: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    moved = Path(shutil.copytree(run, tmp_path / "a folder [with] odd = names"))
+    ran = clusterea_command("export", moved, "--format", "tsv")
+    assert ran.out.splitlines()[1] == f"  {moved / 'exported.tsv'}"

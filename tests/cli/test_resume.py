@@ -1,0 +1,250 @@
+"""What a run does again, and how it goes on after it was killed, stopped or run twice at once."""
+
+from __future__ import annotations
+
+import json
+import signal
+from importlib import import_module
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from forked import FOLDER, Forked
+from tiny_runs import (
+    FAST,
+    SHARE,
+    Command,
+    aligned,
+    command,
+    events,
+    leftovers,
+    reused,
+    write_pair,
+)
+
+from clusterea.workspace import read_tensors
+
+STAGES = ["training", "sampling: cmcs", "fusion", "matching"]
+LONG = ["--set", "training.epochs=20"]  # long enough to be killed in the middle
+STOPPED = "Stopped. The same command goes on where this one was."
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pair(tmp_path_factory.mktemp("data") / "pair")
+
+
+@pytest.fixture(scope="module")
+def unbroken(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    run = tmp_path_factory.mktemp("unbroken")
+    aligned(pair, run, *LONG, "--quiet")
+    return (run / "alignment.tsv").read_bytes()
+
+
+def artifacts(run: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in run.glob("*-*/*")}
+
+
+def check_sound(run: Path) -> None:
+    """Everything in the folder can be read, and nothing half written is left."""
+    assert not leftovers(run)
+    for path in run.rglob("*"):
+        if path.suffix == ".json":
+            json.loads(path.read_text())
+        elif path.suffix == ".safetensors":
+            assert read_tensors(path)
+        elif path.suffix == ".parquet":
+            pq.read_table(path)
+    for pointer in run.glob("*.json"):
+        if set(told := json.loads(pointer.read_text())) == {"key"}:
+            assert (run / told["key"]).is_dir()
+    assert (run / "report.html").read_text().rstrip().endswith("</html>")
+
+
+class TestAgain:
+    def test_only_what_depends_on_a_change_is_computed(self, pair: Path, tmp_path: Path) -> None:
+        first = aligned(pair, tmp_path, "--json")
+        assert not any(reused(first.err).values())
+        made = artifacts(tmp_path)
+        written = (tmp_path / "alignment.tsv").read_bytes()
+
+        again = aligned(pair, tmp_path, "--json")
+        assert {stage: reused(again.err)[stage] for stage in STAGES} == dict.fromkeys(STAGES, True)
+        assert artifacts(tmp_path) == made
+        assert (tmp_path / "alignment.tsv").read_bytes() == written
+        assert again.out == first.out
+
+        fused = reused(aligned(pair, tmp_path, "--json", "--set", "fusion.candidates=5").err)
+        assert [fused[stage] for stage in STAGES] == [True, True, False, False]
+        matched = reused(aligned(pair, tmp_path, "--json", "--set", "matching.method=best").err)
+        assert [matched[stage] for stage in STAGES] == [True, True, True, False]
+        sampled = reused(aligned(pair, tmp_path, "--json", "--set", "sampling.num_batches=3").err)
+        assert [sampled[stage] for stage in STAGES] == [True, False, False, False]
+
+        back = aligned(pair, tmp_path, "--json")  # to the first settings: all still there
+        assert all(reused(back.err)[stage] for stage in STAGES)
+        assert (tmp_path / "alignment.tsv").read_bytes() == written
+        check_sound(tmp_path)
+
+    def test_a_seed_concerns_everything(self, pair: Path, tmp_path: Path) -> None:
+        aligned(pair, tmp_path, "--quiet")
+        other = reused(aligned(pair, tmp_path, "--json", "--seed", "1").err)
+        assert not any(other[stage] for stage in STAGES)
+
+    def test_other_test_links_concern_only_the_metrics(self, pair: Path, tmp_path: Path) -> None:
+        files = [pair / f"rel_triples_{number}" for number in (1, 2)]
+        links = (pair / "ent_links").read_text().splitlines(keepends=True)
+        (tmp_path / "seeds.tsv").write_text("".join(links[:63]))
+        (tmp_path / "test.tsv").write_text("".join(links[63:150]))
+        seeds, run = tmp_path / "seeds.tsv", tmp_path / "run"
+        asked = [*map(str, ("align", *files, "--seeds", seeds, "--out", run)), *FAST, "--json"]
+        first = command(*asked)
+        assert first.code == 0, first.err
+        assert not (tmp_path / "run" / "metrics.json").exists()
+        judged = command(*asked, "--test-links", tmp_path / "test.tsv")
+        assert judged.code == 0, judged.err
+        assert all(reused(judged.err)[stage] for stage in STAGES)
+        metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+        assert metrics["test_links"] == 87
+
+
+WRITES = (
+    *(("/.data-", "tensors.safetensors"), ("/.data-", "about.json"), ("/data-", FOLDER)),
+    *(("/data.json", ""), ("/checkpoints/", ""), ("/.train-", ".safetensors"), ("/train-", FOLDER)),
+    *(("/train.json", ""), ("/.sample-", ".safetensors"), ("/sample-", FOLDER)),
+    *(("/sample-cmcs.json", ""), ("/.fuse-", ".safetensors"), ("/fuse.json", "")),
+    *(("/match-", FOLDER), ("/match.json", ""), ("/alignment.tsv", "")),
+    *(("/unmatched_source.tsv", ""), ("/candidates.parquet", ""), ("/metrics.json", "")),
+    *(("/report.html", ""), ("/run.json", "")),
+)  # in the order of a run
+
+
+@pytest.mark.slow
+class TestKilled:
+    @pytest.mark.parametrize(
+        ("stage", "event"),
+        [
+            *(("training", "step"), ("sampling: cmcs", "begin"), ("fusion", "begin")),
+            *(("fusion", "step"), ("matching", "begin"), ("writing", "begin")),
+        ],
+    )
+    def test_at_a_stage(
+        self, stage: str, event: str, pair: Path, unbroken: bytes, tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, *LONG, "--json")
+        process = Forked(tmp_path, *asked)
+        for line in process.err:
+            told = json.loads(line)
+            if (told["stage"], told["event"]) == (stage, event) and told.get("done", 5) >= 5:
+                process.send(signal.SIGKILL)
+                break
+        assert process.wait() == -signal.SIGKILL, "it was done before it could be killed"
+        assert not (run / "run.json").exists()
+        kept = {"training": "checkpoints", "sampling: cmcs": "train-", "fusion": "sample-"}
+        if stage in kept:
+            assert list(run.glob(f"{kept[stage]}*/*.safetensors"))
+        code, err = Forked(tmp_path, *asked).finish()
+        assert code == 0, err
+        before = STAGES[: STAGES.index(stage)] if stage in STAGES else STAGES
+        assert all(reused(err)[each] for each in before)
+        if stage == "training":
+            steps = [each for each in events(err) if each["event"] == "step"]
+            assert steps[0]["done"] > 1  # it went on, from a checkpoint
+        assert (run / "alignment.tsv").read_bytes() == unbroken
+        check_sound(run)
+
+    def test_in_the_middle_of_each_write_one_after_the_other(
+        self, pair: Path, tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, "--quiet")
+        for write in WRITES:
+            code, err = Forked(tmp_path, *asked, die_in=write).finish()
+            assert (code, err) == (-signal.SIGKILL, ""), write
+            assert len(leftovers(run)) >= 1  # of this one; those of the one before are gone
+        code, err = Forked(tmp_path, *asked).finish()
+        assert (code, err) == (0, "")
+        aligned(pair, tmp_path / "unbroken", "--quiet")
+        for name in ("alignment.tsv", "metrics.json", "unmatched_source.tsv"):
+            assert (run / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
+        check_sound(run)
+
+
+@pytest.mark.slow
+def test_two_runs_into_one_folder(pair: Path, unbroken: bytes, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, *LONG, "--json")
+    for process in [Forked(tmp_path, *asked), Forked(tmp_path, *asked)]:
+        code, err = process.finish()
+        assert code == 0, err
+    assert (run / "alignment.tsv").read_bytes() == unbroken
+    check_sound(run)
+
+
+class TestStopped:
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("stage", "word"), [("training", "Expected"), ("writing", "evaluation:")]
+    )
+    def test_ctrl_c(
+        self, stage: str, word: str, pair: Path, unbroken: bytes, tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        process = Forked(tmp_path, "align", pair, "--out", run, *SHARE, *FAST, *LONG)
+        told = []
+        for line in process.err:
+            told.append(line)
+            if line.startswith(word):
+                process.send(signal.SIGINT)
+                break
+        told += list(process.err)
+        assert process.wait() == 130, told
+        assert told[-1] == f"{STOPPED}\n"  # one sentence, right after what it was doing
+        assert told[-2].startswith(word)
+        assert not leftovers(run)
+        assert not (run / "run.json").exists()
+        aligned(pair, run, *LONG, "--quiet")
+        assert (run / "alignment.tsv").read_bytes() == unbroken
+
+    def test_ctrl_c_as_json(
+        self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(import_module("clusterea.cli.align"), "run_align", interrupted)
+        ran = command("align", pair, "--out", tmp_path, *SHARE, *FAST, "--json")
+        assert ran.code == 130
+        assert events(ran.err) == [{"event": "stopped"}]
+
+    @pytest.mark.parametrize(
+        ("asked", "place"),
+        [
+            (["align", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
+            (["info", "{pair}"], "clusterea.cli.data_options.load"),
+            (["train", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
+            (["match", "{out}"], "clusterea.cli.match.Workspace"),
+            (["datasets", "list"], "clusterea.cli.datasets.is_fetched"),
+        ],
+        ids=lambda value: value[0] if isinstance(value, list) else "",
+    )
+    def test_ctrl_c_anywhere(
+        self,
+        asked: list[str],
+        place: str,
+        pair: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        clusterea_command: Command,
+    ) -> None:
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        module, _, name = place.rpartition(".")
+        monkeypatch.setattr(import_module(module), name, interrupted)
+        words = {"{pair}": str(pair), "{out}": str(tmp_path / "run")}
+        ran = clusterea_command(*(words.get(word, word) for word in asked))
+        assert ran.code == 130
+        assert ran.err == "Stopped.\n"
+        assert not (tmp_path / "run").exists()

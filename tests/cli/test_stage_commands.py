@@ -1,0 +1,277 @@
+"""`fuse`, `match` and `evaluate` on a run's folder, stage by stage and after changes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tiny_runs import SHARE, Command, aligned, command, rows, write_pair
+
+CPU = ["--device", "cpu"]
+TRAIN = ["--set", "dimension=16", *CPU]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pair(tmp_path_factory.mktemp("data") / "pair")
+
+
+@pytest.fixture(scope="module")
+def whole(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("stages") / "run"
+    aligned(pair, run)
+    return run
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def test_stage_by_stage_comes_to_the_same_as_align(
+    whole: Path, pair: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    run = tmp_path / "by-hand"
+    sampling = ["--classifier", "softmax", "--set", "kmeans_starts=3"]
+    for asked in (
+        ["train", pair, "--out", run, *SHARE, "--set", "epochs=2", *TRAIN],
+        ["sample", run, *sampling, *CPU],
+        ["fuse", run, "--samplers", "cmcs", *CPU],
+        ["match", run, *CPU],
+        ["evaluate", run],
+        ["report", run],
+    ):
+        ran = clusterea_command(*asked)
+        assert ran.code == 0, ran.err
+    for name in ("alignment.tsv", "unmatched_source.tsv", "unmatched_target.tsv", "metrics.json"):
+        assert (run / name).read_bytes() == (whole / name).read_bytes()
+    assert pq.read_table(run / "candidates.parquet").equals(
+        pq.read_table(whole / "candidates.parquet")
+    )
+    assert (run / "report.html").is_file()
+
+
+class TestFuse:
+    def test_it_says_what_it_made_and_finds_it_again(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        asked = ["fuse", run, "--samplers", "cmcs", "--set", "candidates=5", *CPU]
+        first = clusterea_command(*asked)
+        assert first.code == 0, first.err
+        assert re.match(r"Similarity\(300 × 250, [\d,]+ cells", first.out)
+        assert Path(first.out.splitlines()[-1].strip()).is_file()
+        assert re.search(r"^fusion: [\d.]+ s", first.err)
+        again = clusterea_command(*asked)
+        assert again.out == first.out
+        assert again.err == "fusion: was there already\n"
+
+    def test_a_sampler_that_was_not_asked_before(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("fuse", run, "--samplers", "cmcs,iscs", *CPU)
+        assert ran.code == 2
+        assert ran.err == (
+            f"error: {run}: has no mini-batches of iscs yet. "
+            f"Run `clusterea sample {run} --sampler iscs` first.\n"
+        )
+
+    def test_mini_batches_of_other_embeddings(
+        self, run: Path, pair: Path, clusterea_command: Command
+    ) -> None:
+        clusterea_command("train", pair, "--out", run, *SHARE, "--set", "epochs=3", *TRAIN)
+        ran = clusterea_command("fuse", run, "--samplers", "cmcs", *CPU)
+        assert ran.code == 2
+        assert "its mini-batches of cmcs are of other embeddings" in ran.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--samplers", "cmcss"], "unknown sampler 'cmcss'"),
+            (["--set", "candidates=0"], r"candidates must be an int in \[1, inf\). Got 0"),
+            (["--set", "training.epochs=2"], "unknown setting 'training.epochs'"),
+        ],
+    )
+    def test_bad_options(
+        self, arguments: list[str], message: str, whole: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("fuse", whole, *arguments, *CPU)
+        assert ran.code == 2
+        assert re.search(message, ran.err), ran.err
+
+
+class TestMatch:
+    def test_one_to_one_unless_asked_otherwise(self, run: Path, clusterea_command: Command) -> None:
+        before = (run / "alignment.tsv").read_bytes()
+        ran = clusterea_command("match", run, "--method", "best", *CPU)
+        assert ran.code == 0, ran.err
+        links = rows(run / "alignment.tsv")[1:]
+        assert len({link[1] for link in links}) < len(links)  # many to one
+        assert re.match(rf"{len(links)} links; \d+ and \d+ entities unmatched:", ran.out)
+        again = clusterea_command("match", run, *CPU)
+        assert again.code == 0
+        assert (run / "alignment.tsv").read_bytes() == before
+
+    @pytest.mark.parametrize("method", ["mutual", "greedy", "stable", "hungarian"])
+    def test_the_other_methods_take_each_entity_once(
+        self, method: str, run: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("match", run, "--method", method, *CPU)
+        assert ran.code == 0, ran.err
+        links = rows(run / "alignment.tsv")[1:]
+        for column, side in ((0, "source"), (1, "target")):
+            matched = {link[column] for link in links}
+            assert len(matched) == len(links)
+            assert not matched & {row[0] for row in rows(run / f"unmatched_{side}.tsv")}
+
+    def test_what_is_out_of_date_is_named(self, run: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("match", run, "--method", "mutual", *CPU)
+        assert ran.err == (
+            "Of the links before: metrics.json and report.html. "
+            f"`clusterea report {run}` writes them anew.\n"
+        )
+        old = json.loads((run / "metrics.json").read_text())
+        assert clusterea_command("report", run).code == 0
+        assert json.loads((run / "metrics.json").read_text())["matching"] != old["matching"]
+        assert clusterea_command("match", run, "--method", "mutual", *CPU).err == ""
+
+    def test_an_unknown_method(self, whole: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("match", whole, "--method", "bst")
+        assert ran.code == 2
+        assert "unknown matching method 'bst'; choose one of one-to-one" in ran.err
+        assert "Did you mean 'best'?" in ran.err
+
+
+class TestEvaluate:
+    def test_it_finds_what_align_found(self, run: Path, clusterea_command: Command) -> None:
+        told = (run / "metrics.json").read_text()
+        (run / "metrics.json").unlink()
+        ran = clusterea_command("evaluate", run, "--json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out) == json.loads(told)
+        assert (run / "metrics.json").read_text() == told
+
+    def test_for_people(self, whole: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("evaluate", whole)
+        ways = re.findall(r"^(source|target) to \w+, among (.*): hits@1 [\d.]+%", ran.out, re.M)
+        assert ways == [
+            *(("source", "test targets"), ("target", "test targets")),
+            *(("source", "all"), ("target", "all")),
+        ]
+        assert re.search(r"^Precision .* F1 [\d.]+% on \d+ test links\.$", ran.out, re.M)
+
+    def test_links_of_another_similarity_are_not_judged_with_it(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        clusterea_command("fuse", run, "--samplers", "cmcs", "--set", "candidates=5", *CPU)
+        ran = clusterea_command("evaluate", run)
+        assert ran.code == 0
+        assert "Precision" not in ran.out
+        assert f"`clusterea match {run}`" in ran.err
+        assert "matching" not in json.loads((run / "metrics.json").read_text())
+        clusterea_command("match", run, *CPU)
+        assert "Precision" in clusterea_command("evaluate", run).out
+
+    def test_without_test_links(
+        self, pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        quick = ["--set", "epochs=2", *TRAIN]
+        command("train", pair, "--out", tmp_path, "--seeds-share", "1", *quick)
+        ran = clusterea_command("evaluate", tmp_path)
+        assert ran.code == 2
+        assert ran.err == f"error: {tmp_path} has no test links to judge by.\n"
+
+
+class TestFolders:
+    COMMANDS = (
+        *(["fuse"], ["match"], ["evaluate"], ["report"]),
+        *(["export", "--format", "tsv"], ["explain", "somebody"]),
+    )
+
+    @pytest.mark.parametrize("asked", COMMANDS, ids=lambda asked: asked[0])
+    def test_no_run(self, asked: list[str], tmp_path: Path, clusterea_command: Command) -> None:
+        for folder in (tmp_path, tmp_path / "nowhere"):
+            ran = clusterea_command(asked[0], folder, *asked[1:])
+            assert ran.code == 2
+            assert ran.err == (
+                f"error: {folder}: expected a run, as `clusterea train` makes one; got none.\n"
+            )
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize(
+        ("asked", "stage"),
+        list(zip(COMMANDS[1:], ("fuse", "fuse", "match", "match", "match"), strict=True)),
+        ids=lambda value: value[0] if isinstance(value, list) else value,
+    )
+    def test_too_early(
+        self,
+        asked: list[str],
+        stage: str,
+        whole: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+    ) -> None:
+        run = Path(shutil.copytree(whole, tmp_path / "run"))
+        for name in ("fuse", "match"):
+            (run / f"{name}.json").unlink()
+        ran = clusterea_command(asked[0], run, *asked[1:])
+        assert ran.code == 2
+        assert ran.err == (
+            f"error: {run}: has no result of `clusterea {stage}` yet. Run that, or `align`.\n"
+        )
+
+    @pytest.mark.parametrize("asked", [["sample"], *COMMANDS], ids=lambda asked: asked[0])
+    def test_other_data_was_put_into_it(
+        self,
+        asked: list[str],
+        run: Path,
+        pair: Path,
+        clusterea_command: Command,
+    ) -> None:
+        # Training that comes to nothing leaves the new data and the old results.
+        hopeless = ["--set", "learning_rate=1e9", "--set", "epochs=1", *TRAIN]
+        failed = clusterea_command("train", pair, "--out", run, "--seeds-share", "0.5", *hopeless)
+        assert failed.code == 2
+        ran = clusterea_command(asked[0], run, *asked[1:])
+        assert ran.code == 2
+        assert "is of other graphs or seeds than it holds now" in ran.err
+        assert ran.err.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        ("damage", "stage", "asked"),
+        [
+            ("damaged", "train", ["fuse", "--samplers", "cmcs", "--set", "candidates=6", *CPU]),
+            ("damaged", "sample", ["fuse", "--samplers", "cmcs", *CPU]),
+            ("damaged", "fuse", ["match", *CPU]),
+            ("damaged", "match", ["export", "--format", "tsv"]),
+            ("missing", "match", ["match", *CPU]),
+        ],
+    )
+    def test_a_damaged_artifact_is_named_and_the_advice_helps(
+        self,
+        damage: str,
+        stage: str,
+        asked: list[str],
+        run: Path,
+        pair: Path,
+        clusterea_command: Command,
+    ) -> None:
+        (tensors,) = run.glob(f"{stage}-*/tensors.safetensors")
+        if damage == "missing":
+            tensors.unlink()
+        else:
+            tensors.write_bytes(tensors.read_bytes()[: tensors.stat().st_size // 2])
+        ran = clusterea_command(asked[0], run, *asked[1:])
+        assert ran.code == 2
+        assert ran.err == (
+            f"error: {tensors}: is {damage}; delete the folder {tensors.parent}; "
+            f"run `clusterea {stage}` or `align` again to have it made anew.\n"
+        )
+        before = (run / "alignment.tsv").read_bytes()
+        shutil.rmtree(tensors.parent)
+        aligned(pair, run, "--quiet")
+        assert (run / "alignment.tsv").read_bytes() == before
+        assert clusterea_command(asked[0], run, *asked[1:]).code == 0

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given
+from named_alignments import IRIS, WORDS, Named, aligned, links_of, loaded
+
+from clusterea.export import export
+from clusterea.export.curies import curies
+from clusterea.types import Pair
+
+DBPEDIA = aligned(
+    ("http://fr.dbpedia.org/resource/Été_(saison)", "http://dbpedia.org/resource/Summer", 0.75),
+    ("http://fr.dbpedia.org/resource/L'eau", "http://dbpedia.org/resource/Water", 1.0),
+    ("http://fr.dbpedia.org/resource/%C3%A9clair", "http://dbpedia.org/resource/東", 0.5),
+    ("New York \"City\" 100%", "urn:isbn:1|2", 0.25),
+    ("a\tb\nc", "#x", 0.125),
+    ("http://ex.org/", "owl:Thing", 0.0625),
+    ("skos:Concept", "http://www.w3.org/2002/07/owl#Thing", 0.03125),
+    source="http://fr.dbpedia.org/resource/Seul lonely",
+    target="http://dbpedia.org/resource/Alone",
+)  # fmt: skip
+
+# In a process of its own: sssom-py warns as it is imported, and warnings are errors in our tests.
+VALIDATE = """
+import json, sys
+from sssom.parsers import parse_sssom_table, to_mapping_set_document
+from sssom.validators import validate
+table = parse_sssom_table(sys.argv[1])
+problems = [result.message for report in validate(table).values() for result in report.results]
+mappings = to_mapping_set_document(table).mapping_set.mappings
+expand = lambda curie: table.converter.expand(curie, strict=True)
+rows = [[expand(m.subject_id), expand(m.object_id), m.confidence] for m in mappings]
+print(json.dumps({"problems": problems, "rows": rows, "id": table.metadata["mapping_set_id"]}))
+"""
+NOTHING = "https://w3id.org/sssom/NoTermFound"
+
+
+def exported(named: Named, folder: Path) -> Path:
+    path = folder / "out.sssom.tsv"
+    export(*named, "sssom", path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("sssom") is None, reason="sssom-py is not installed")
+def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None:
+    path = exported(DBPEDIA, tmp_path)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", VALIDATE, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "well-formed" not in ran.stderr  # it only warns of the mappings that it drops
+    found = json.loads(ran.stdout)
+    assert found["problems"] == []
+    assert sorted(found["rows"], key=str) == sorted(
+        [
+            ["http://fr.dbpedia.org/resource/L'eau", "http://dbpedia.org/resource/Water", 1.0],
+            [
+                "http://fr.dbpedia.org/resource/%C3%89t%C3%A9_(saison)",
+                "http://dbpedia.org/resource/Summer",
+                0.75,
+            ],
+            [
+                "http://fr.dbpedia.org/resource/%C3%A9clair",
+                "http://dbpedia.org/resource/%E6%9D%B1",
+                0.5,
+            ],
+            [
+                "urn:clusterea:source:New%20York%20%22City%22%20100%25",
+                "urn:clusterea:target:urn:isbn:1%7C2",
+                0.25,
+            ],
+            ["urn:clusterea:source:a%09b%0Ac", "urn:clusterea:target:%23x", 0.125],
+            ["http://ex.org/", "owl:Thing", 0.0625],
+            ["skos:Concept", "http://www.w3.org/2002/07/owl#Thing", 0.03125],
+            ["http://fr.dbpedia.org/resource/Seul", NOTHING, None],
+            ["urn:clusterea:source:lonely", NOTHING, None],
+            [NOTHING, "http://dbpedia.org/resource/Alone", None],
+        ],
+        key=str,
+    )
+
+
+def test_it_loads_again_without_those_that_match_nobody(tmp_path: Path) -> None:
+    path = exported(DBPEDIA, tmp_path)
+    assert loaded(path, DBPEDIA[1], tmp_path) == links_of(DBPEDIA)
+
+
+def test_head_and_rows(tmp_path: Path) -> None:
+    lines = exported(DBPEDIA, tmp_path).read_text().splitlines()
+    head = yaml.safe_load("\n".join(line[1:] for line in lines if line.startswith("#")))
+    assert head["license"] == "https://w3id.org/sssom/license/unspecified"
+    assert head["curie_map"]["ns1"] == "http://dbpedia.org/resource/"
+    assert head["curie_map"]["ns2"] == "http://fr.dbpedia.org/resource/"
+    body = [line for line in lines if not line.startswith("#")]
+    assert body[0] == "subject_id\tpredicate_id\tobject_id\tmapping_justification\tconfidence"
+    assert body[1] == "ns2:L'eau\towl:sameAs\tns1:Water\tsemapv:StructuralMatching\t1"
+    assert body[-1] == "sssom:NoTermFound\towl:sameAs\tns1:Alone\tsemapv:StructuralMatching\t"
+
+
+def test_the_same_alignment_has_the_same_id(tmp_path: Path) -> None:
+    first = exported(aligned(("a", "x", 0.5)), tmp_path).read_bytes()
+    assert exported(aligned(("a", "x", 0.5)), tmp_path).read_bytes() == first
+    for other in (aligned(("a", "x", 0.25)), aligned(("b", "x", 0.5))):
+        assert exported(other, tmp_path).read_bytes().split(b"\n")[0] != first.split(b"\n")[0]
+
+
+def test_iris_that_differ_in_encoding_only_stay_apart(tmp_path: Path) -> None:
+    named = aligned(
+        ("http://ex.org/é", "http://ex.org/%C3%A9", 1.0),
+        ("http://ex.org/%C3%A9", "http://ex.org/é", 1.0),
+        ("http://ex.org/é%C3%A9", "http://ex.org/%c3%a9é", 1.0),
+    )
+    assert loaded(exported(named, tmp_path), named[1], tmp_path) == links_of(named)
+
+
+@given(uris=IRIS.filter(str.isascii) | WORDS.map(lambda word: f"x:{word!a}"))
+def test_a_curie_expands_to_what_it_was_made_of(uris: str) -> None:
+    every = Pair(pa.array([uris], pa.large_string()), pa.array(["http://a/b", uris + "/"]))
+    every = every.map(lambda side: side.cast(pa.large_string()))
+    short, curie_map = curies(every)
+    for before, after in every.zip(short):
+        for uri, curie in zip(before.to_pylist(), after.to_pylist(), strict=True):
+            prefix, _, local = curie.partition(":")
+            assert curie_map[prefix] + local == uri
+            assert local
+
+
+def test_a_prefix_may_stand_for_what_begins_like_another(tmp_path: Path) -> None:
+    path = tmp_path / "map.sssom.tsv"
+    path.write_text(
+        "#curie_map:\n#  a: 'b:'\n#  b: http://wrong/\n"
+        "subject_id\tpredicate_id\tobject_id\na:1\towl:sameAs\tx\n"
+    )
+    assert loaded(path, aligned(("b:1", "x", 1.0))[1], tmp_path) == {("b:1", "x")}

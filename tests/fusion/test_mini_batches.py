@@ -1,0 +1,141 @@
+"""The local view: what a mini-batch's rows and columns sum to, and which cells are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dense_fusion import Cells, Problem, assert_cells, dense_mini_batch, problem, quick
+from torch import Tensor
+
+from clusterea.config import FusionConfig
+from clusterea.fusion.mini_batches import mini_batch_view
+from clusterea.fusion.undecided import undecided
+from clusterea.types import Pair, Partition, Similarity
+
+CPU = torch.device("cpu")
+
+
+def view(
+    given: Problem, config: FusionConfig, outside: Pair[float] | None = None, **options: Any
+) -> Similarity:
+    entities = undecided(given.embeddings, given.seeds, given.keys, config.seed)
+    constant = (
+        None
+        if outside is None
+        else outside.zip(entities.num_places).map(lambda side: torch.full((side[1],), side[0]))
+    )
+    return mini_batch_view(entities, given.partitions[0], constant, config, CPU, **options)
+
+
+def dense(similarity: Similarity) -> Tensor:
+    result = torch.zeros(tuple(similarity.num_entities))
+    result[similarity.rows(), similarity.columns] = similarity.values
+    return result
+
+
+def test_the_union_of_the_best_of_rows_and_columns() -> None:
+    given, config = problem(0, num_batches=2), quick(candidates=3)
+    cosines = (given.embeddings.source.double() @ given.embeddings.target.double().T).numpy()
+    labels = given.partitions[0].labels
+    wanted: Cells = {}
+    for batch in range(2):
+        inside = given.free().zip(labels)
+        members = inside.map(lambda side: [i for i in side[0] if side[1][i] == batch])  # noqa: B023
+        wanted |= dense_mini_batch(cosines, members, Pair({}, {}), config)
+    assert_cells(view(given, config), wanted)
+    rows = np.bincount([i for i, _ in wanted], minlength=31)[given.free().source]
+    assert rows.min() >= 3
+    assert rows.max() > 3
+
+
+class TestSums:
+    def test_plain(self) -> None:
+        given = problem(1, (40, 40), num_batches=1, num_seeds=0)
+        found = dense(view(given, quick(candidates=40, sinkhorn_rounds=200)))
+        torch.testing.assert_close(found.sum(0), torch.ones(40))
+        torch.testing.assert_close(found.sum(1), torch.ones(40), rtol=0, atol=1e-3)
+
+    def test_plain_and_not_square(self) -> None:
+        given = problem(1, (50, 20), num_batches=1, num_seeds=0)
+        found = dense(view(given, quick(candidates=50, sinkhorn_rounds=200)))
+        torch.testing.assert_close(found.sum(0), torch.ones(20))
+        torch.testing.assert_close(found.sum(1), torch.full((50,), 0.4), rtol=0, atol=1e-3)
+
+    @pytest.mark.parametrize("option", [-1.0, 0.5, 0.99])
+    def test_what_is_outside_takes_the_rest(self, option: float) -> None:
+        given = problem(1, (50, 20), num_batches=1, num_seeds=0)
+        config = quick(candidates=50, sinkhorn_rounds=400)
+        found = dense(view(given, config, Pair(option, option)))
+        assert float(found.sum(0).max()) <= 1 + 1e-5
+        assert float(found.sum(1).max()) <= 1 + 1e-3
+        if option == 0.99:
+            assert float(found.sum()) < 10  # nearly all of them rather stay alone
+
+    def test_every_cell_is_of_one_mini_batch(self) -> None:
+        given = problem(2, num_seeds=0)
+        found = view(given, quick())
+        source, target = given.partitions[0].labels
+        assert torch.equal(source[found.rows()], target[found.columns])
+
+
+class TestSizes:
+    def test_one_row_takes_each_column_whole(self) -> None:
+        given = problem(0, (1, 5), num_batches=1, num_seeds=0)
+        assert dense(view(given, quick())).tolist() == [pytest.approx([1.0] * 5)]
+        turned = problem(0, (5, 1), num_batches=1, num_seeds=0)
+        assert float(dense(view(turned, quick())).sum()) == pytest.approx(1)
+
+    def test_none_at_all(self) -> None:
+        given = problem(0, (6, 5))
+        apart = Partition(Pair(torch.zeros(6).long(), torch.ones(5).long()), 4)
+        calls: list[tuple[int, int]] = []
+        found = view(
+            replace(given, partitions=[apart]),
+            quick(),
+            progress=lambda *call: calls.append(call),
+        )
+        assert found.num_cells == 0
+        assert found.num_entities == Pair(6, 5)
+        assert calls == [(done, 4) for done in range(1, 5)]
+
+    @pytest.mark.parametrize("distinct", [None, 5])
+    def test_slabs_change_nothing(self, distinct: int | None) -> None:
+        given = problem(0, (90, 70), distinct=distinct, num_batches=2)
+        whole = view(given, quick())
+        for block_cells in (1, 100, 1000):
+            found = view(given, quick(), block_cells=block_cells)
+            assert torch.equal(found.columns, whole.columns)
+            assert torch.equal(found.values, whole.values)
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1.0])
+@pytest.mark.parametrize("distinct", [None, 1])
+def test_extreme_temperatures_give_numbers(temperature: float, distinct: int | None) -> None:
+    given = problem(0, distinct=distinct)
+    found = view(given, quick(sinkhorn_temperature=temperature))
+    assert bool(found.values.isfinite().all())
+    assert float(found.values.min()) >= 0
+    # A cold one is an assignment; with all alike nobody is.
+    if temperature < 1 and distinct is None:
+        assert float(found.values.max()) > 0.5
+
+
+def test_without_sinkhorn_they_are_cosines() -> None:
+    given = problem(0)
+    found = view(given, quick(sinkhorn=False))
+    rows, columns = given.embeddings.source[found.rows()], given.embeddings.target[found.columns]
+    torch.testing.assert_close(found.values, (rows * columns).sum(1))
+
+
+def test_equal_vectors_have_equal_values() -> None:
+    given = problem(0, (60, 45), distinct=4, num_batches=1, num_seeds=0)
+    found = dense(view(given, quick(candidates=60)))
+    kinds = given.embeddings.map(lambda rows: torch.unique(rows, dim=0, return_inverse=True)[1])
+    for source in range(4):
+        for target in range(4):
+            cells = found[kinds.source == source][:, kinds.target == target]
+            assert torch.equal(cells, cells.flatten()[0].expand_as(cells))

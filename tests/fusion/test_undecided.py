@@ -1,0 +1,66 @@
+"""Who is still to be matched, and in which order."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from dense_fusion import problem
+
+from clusterea.fusion.undecided import undecided
+from clusterea.numerics.ties import mixed
+from clusterea.types import Pair
+
+NOBODY = np.empty((0, 2), dtype=np.int64)
+
+
+def test_all_but_the_seeds_with_what_is_theirs() -> None:
+    given = problem(0)
+    found = undecided(given.embeddings, given.seeds, given.keys, seed=3)
+    assert found.num_entities == Pair(31, 24)
+    assert found.num_places == Pair(26, 19)
+    assert found.entities.map(lambda side: sorted(side.tolist())) == given.free()
+    for entities, vectors, rows in zip(
+        found.entities, found.vectors, given.embeddings, strict=True
+    ):
+        assert torch.equal(vectors, rows[entities])
+    for entities, keys, of_entity in zip(found.entities, found.keys, given.keys, strict=True):
+        assert keys.tolist() == of_entity[entities.numpy()].tolist()
+
+
+def test_places_follow_the_keys_and_not_the_ids() -> None:
+    given = problem(0)
+    found = undecided(given.embeddings, given.seeds, given.keys, seed=3)
+    for keys in found.keys:
+        hashes = mixed(keys, 3)
+        assert torch.equal(hashes, hashes.sort().values)
+    new = np.random.default_rng(0).permutation(31)
+    moved = undecided(
+        Pair(given.embeddings.source[new], given.embeddings.target),
+        np.stack([np.argsort(new)[given.seeds[:, 0]], given.seeds[:, 1]], 1),
+        Pair(given.keys.source[new], given.keys.target),
+        seed=3,
+    )
+    assert torch.equal(moved.vectors.source, found.vectors.source)
+    assert new[moved.entities.source.numpy()].tolist() == found.entities.source.tolist()
+    other = undecided(given.embeddings, given.seeds, given.keys, seed=4)
+    assert not torch.equal(other.entities.source, found.entities.source)
+
+
+def test_without_seeds_and_with_nothing_else() -> None:
+    given = problem(0, (5, 4), num_seeds=4)
+    assert undecided(given.embeddings, NOBODY, given.keys, 0).num_places == Pair(5, 4)
+    assert undecided(given.embeddings, given.seeds, given.keys, 0).num_places == Pair(1, 0)
+
+
+def test_seeds_and_keys_as_tensors_and_half_precision() -> None:
+    given = problem(0)
+    wanted = undecided(given.embeddings, given.seeds, given.keys, 0)
+    found = undecided(
+        given.embeddings.map(lambda rows: rows.half()),
+        torch.from_numpy(given.seeds),
+        given.keys.map(torch.from_numpy),
+        0,
+    )
+    assert torch.equal(found.entities.source, wanted.entities.source)
+    assert found.vectors.source.dtype == torch.float32
+    torch.testing.assert_close(found.vectors.source, wanted.vectors.source, rtol=0, atol=1e-3)

@@ -1,0 +1,74 @@
+"""A small generated pair and quick settings, for whole runs in a second or two."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from clusterea.config import Config, preset
+from clusterea.data.synthetic import SHAPES, generate
+from clusterea.types import AlignmentTask, Benchmark, Pair
+
+CPU = torch.device("cpu")
+STAGES = ("train", "sample", "metis", "fuse", "match")  # what artifacts are named for
+
+
+def benchmark(
+    entities: tuple[int, int] = (300, 250), *, degree: int = 6, seed: int = 0
+) -> Benchmark:
+    """Two views of one world, with three in ten links as seeds."""
+    shape = replace(
+        SHAPES["demo"],
+        entities=Pair(*entities),
+        triples=Pair(*entities).map(lambda count: degree * count),
+        relations=Pair(12, 10),
+    )
+    whole = generate(shape, seed)
+    links = whole.task.seeds
+    known = len(links) * 3 // 10
+    task = AlignmentTask(whole.task.graphs, links[:known], whole.task.tie_keys)
+    return replace(whole, task=task, test_links=links[known:])
+
+
+def quick(*settings: str, samplers: Sequence[str] = ("cmcs", "iscs"), seed: int = 0) -> Config:
+    """All that a preset has, made small."""
+    small = [
+        "training.dimension=16",
+        "training.epochs=3",
+        "sampling.num_batches=3",
+        "sampling.gcn_epochs=15",
+        "sampling.gcn_units=8",
+        "sampling.kmeans_starts=2",
+        "fusion.candidates=10",
+        "fusion.sinkhorn_rounds=20",
+    ]
+    return preset("fast", 300, samplers=samplers, seed=seed, settings=[*small, *settings])
+
+
+def artifacts(run: Path, stage: str) -> list[Path]:
+    """The folders of one stage's artifacts."""
+    return [place for place in run.glob(f"{stage}-*") if place.is_dir()]
+
+
+def digests(run: Path) -> dict[str, str]:
+    """Every stage's artifacts, by name: a hash of what is in them."""
+    return {
+        f"{place.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for stage in STAGES
+        for place in artifacts(run, stage)
+        for file in place.iterdir()
+    }
+
+
+def made(run: Path) -> dict[str, int]:
+    """How many artifacts of each stage there are."""
+    return {stage: len(artifacts(run, stage)) for stage in STAGES}
+
+
+def is_clean(run: Path) -> bool:
+    """Whether nothing half-made is left."""
+    return not [*run.glob(".*"), *run.glob("*/.*")]

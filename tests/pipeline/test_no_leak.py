@@ -1,0 +1,113 @@
+"""No leak: whatever the test links are, every artifact is the same, to its name and its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_runs import CPU, STAGES, benchmark, digests, made, quick
+
+from clusterea.data import load
+from clusterea.data.synthetic import write_openea
+from clusterea.pipeline import AlignmentResult, align
+from clusterea.types import Benchmark, IntArray
+from clusterea.workspace import Workspace
+
+SAMPLERS = ("cmcs", "iscs", "vps", "metis-cps")
+
+
+def in_another_order(links: IntArray) -> IntArray:
+    return np.random.default_rng(0).permutation(links)
+
+
+def with_other_partners(links: IntArray) -> IntArray:
+    return np.stack([links[:, 0], np.roll(links[:, 1], 1)], 1)
+
+
+def halved(links: IntArray) -> IntArray:
+    return links[: len(links) // 2]
+
+
+def removed(links: IntArray) -> IntArray:
+    return links[:0]
+
+
+CHANGES = [in_another_order, with_other_partners, halved, removed]
+
+
+def run(given: Benchmark, folder: Path) -> AlignmentResult:
+    workspace = Workspace(folder)
+    workspace.save_benchmark(given)  # as `clusterea align` does
+    return align(given.task, quick(samplers=SAMPLERS), CPU, workspace=workspace)
+
+
+@pytest.fixture(scope="module")
+def given() -> Benchmark:
+    return benchmark((160, 130))
+
+
+@pytest.fixture(scope="module")
+def folder(given: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "as-it-is"
+    run(given, folder)
+    return folder
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_artifact_is_the_same(
+    change: Callable[[IntArray], IntArray], given: Benchmark, folder: Path, tmp_path: Path
+) -> None:
+    other = replace(given, test_links=change(given.test_links))
+    result = run(other, tmp_path)
+    assert made(folder) == {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1}
+    assert digests(tmp_path) == digests(folder)
+    assert {Path(name).name for name in digests(folder)} == {"recipe.json", "tensors.safetensors"}
+    # The data is another, so that a run knows what it is judged by.
+    data = [place.name for run in (folder, tmp_path) for place in run.glob("data-*")]
+    assert len(set(data)) == 2
+    metrics = result.evaluate(given.test_links)
+    if len(other.test_links):
+        assert (result.evaluate(other.test_links) == metrics) == (change is in_another_order)
+
+
+def test_other_seeds_do_change_them(given: Benchmark, folder: Path, tmp_path: Path) -> None:
+    """So that the test above could fail."""
+    task = type(given.task)(given.task.graphs, given.task.seeds[1:], given.task.tie_keys)
+    run(replace(given, task=task), tmp_path)
+    assert not set(digests(tmp_path)) & set(digests(folder))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_from_files(
+    change: Callable[[IntArray], IntArray], given: Benchmark, tmp_path: Path
+) -> None:
+    """Nor does reading them: a task's ids, seeds and names come without a look at test links."""
+    write_openea(given, tmp_path / "pair")
+    triples = [tmp_path / "pair" / f"rel_triples_{side}" for side in (1, 2)]
+
+    def written(name: str, links: IntArray) -> Path:
+        ends = [names.take(links[:, side]) for side, names in enumerate(given.names)]
+        lines = [f"{source}\t{target}\n" for source, target in zip(*ends, strict=True)]
+        (tmp_path / name).write_text("".join(lines))
+        return tmp_path / name
+
+    seeds = written("seeds", given.task.seeds)
+    before = load(*triples, seeds=seeds, test_links=written("test", given.test_links))
+    test_links = change(given.test_links)
+    path = written("changed", test_links) if len(test_links) else None
+    after = load(*triples, seeds=seeds, test_links=path)
+    assert len(after.test_links) == len(test_links)
+    for one, other in zip(before.task.graphs, after.task.graphs, strict=True):
+        assert np.array_equal(one.triples, other.triples)
+    assert np.array_equal(before.task.seeds, after.task.seeds)
+    for keys, others in before.task.tie_keys.zip(after.task.tie_keys):
+        assert np.array_equal(keys, others)
+
+
+def test_stages_are_all_there_are(folder: Path) -> None:
+    """A new kind of artifact must be looked at here too."""
+    kinds = {place.name.rpartition("-")[0] for place in folder.iterdir() if place.is_dir()}
+    assert kinds - {"data", ""} == set(STAGES)

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chromium import PROGRAMS, Browser, Page, find_program, running_browser
+from demo_run import METRICS, demo_run
+
+from clusterea.report import (
+    GraphSize,
+    MiniBatches,
+    ReportData,
+    StageCost,
+    render_report,
+    write_report,
+)
+from clusterea.report.payload import embed_json
+from clusterea.types import Pair
+
+HOSTILE = "<script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028'\"&amp; {{ 1 }} "
+DRAWN = "document.documentElement.dataset.charts === 'drawn'"
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as running:
+        yield running
+
+
+@cache
+def demo_report(*, test_links: bool = True) -> ReportData:
+    return demo_run(test_links=test_links).report()
+
+
+@pytest.fixture(scope="module")
+def show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """Writes a report, once, and opens it; every chart is drawn when this returns."""
+    written: list[tuple[ReportData, Path]] = []
+
+    def open_report(data: ReportData, *, dark: bool = False, width: int = 1200) -> Page:
+        path = next((path for known, path in written if known is data), None)
+        if path is None:
+            path = tmp_path_factory.mktemp("report") / "report.html"
+            write_report(path, data)
+            written.append((data, path))
+        page = browser.open(path, dark=dark, width=width)
+        page.wait_for(DRAWN)
+        return page
+
+    return open_report
+
+
+def bare_report() -> ReportData:
+    """As little as a report can be made of."""
+    size = GraphSize(0, 0, 0)
+    return ReportData(
+        title="bare",
+        sizes=Pair(size, size),
+        num_seeds=0,
+        confidence=np.empty(0),
+        unmatched=Pair(0, 0),
+    )
+
+
+def assert_quiet(page: Page) -> None:
+    """No error, and nothing asked of the network."""
+    assert page.errors() == []
+    asked = [url for url in page.requests() if not url.startswith(("data:", "blob:"))]
+    assert len(asked) == 1
+    assert asked[0].startswith("file:")
+
+
+# ---- in a browser
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_opens_without_an_error_or_a_request(show: Open, dark: bool, width: int) -> None:
+    page = show(demo_report(), dark=dark, width=width)
+    assert_quiet(page)
+    assert page.text("h1") == "demo"
+    assert page.evaluate("document.documentElement.scrollWidth") == width  # nothing sticks out
+    # Each chart has its place, and a canvas in it that is not blank.
+    charts = page.evaluate("document.querySelectorAll('[data-chart]').length")
+    assert charts == 8
+    assert page.evaluate("Bokeh.documents.length") == charts
+    assert page.evaluate(
+        "[...document.querySelectorAll('[data-chart]')].every(e => e.offsetHeight > 150)"
+    )
+
+
+def test_the_headline_is_in_percent(show: Open) -> None:
+    page = show(demo_report())
+    shown = page.text("#summary")
+    for number in ("73.1%", "90.2%", "0.795", "77.5%", "1,785", "67.9%", "0.749"):
+        assert number in shown
+    assert "89.3%" in page.text("#mini-batches")
+    assert "1 min 23 s" in page.evaluate("document.querySelector('#cost').textContent")
+
+
+def test_charts_follow_light_and_dark(show: Open) -> None:
+    page = show(demo_report())
+    color = (
+        "[...Bokeh.documents[0].roots()[0].references()]"
+        ".find(m => m.tags[0] === '--series-1').fill_color.value"
+    )
+    light = page.evaluate(color)
+    page.set_dark(True)
+    page.wait_for(f"{color} !== {json.dumps(light)}")
+    wanted = "getComputedStyle(document.documentElement).getPropertyValue('--series-1').trim()"
+    assert page.evaluate(color) == page.evaluate(wanted)
+
+
+def test_the_table_searches(show: Open) -> None:
+    data = demo_report()
+    page = show(data)
+    assert page.text("#shown") == "Showing 50 of 1,785 matches"
+    wanted = data.matches[700]
+    local = wanted.entities.target.rsplit("/", 1)[1]
+    page.type("#search", f"EXAMPLE target.example/resource/{local.lower()}")
+    assert page.texts(".match td:nth-child(2)") == [local]
+    assert page.text("#shown") == "Showing 1 of 1 matches (of 1,785)"
+    page.type("#search", "no such thing")
+    assert page.text("#shown") == "No match fits."
+    assert page.texts(".match") == []
+    page.type("#search", "e")
+    page.click("#more")
+    assert page.text("#shown") == "Showing 100 of 1,785 matches"
+    assert len(page.texts(".match")) == 100
+    assert_quiet(page)
+
+
+def test_the_table_sorts_and_filters(show: Open) -> None:
+    data = demo_report()
+    page = show(data)
+    sure = "#match-table th[data-key=confidence]"
+    assert page.evaluate(f"document.querySelector('{sure}').ariaSort") == "descending"
+    page.click(f"{sure} button")
+    least = f"{data.matches[-1].confidence:.1%}"
+    assert page.texts(".match td:nth-child(3)")[0] == least
+    page.click("#match-table th[data-key=source] button")
+    names = page.texts(".match .open")
+    assert names == sorted(names)
+    page.evaluate(
+        "(e => { e.value = '0'; e.dispatchEvent(new Event('change')); })"
+        "(document.querySelector('#verdict'))"
+    )
+    wrong = sum(match.right is False for match in data.matches)
+    assert page.text("#shown") == f"Showing 50 of {wrong} matches (of 1,785)"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_evidence_opens_and_closes(show: Open, width: int) -> None:
+    data = demo_report()
+    page = show(data, width=width)
+    number, match = next(
+        (i, match) for i, match in enumerate(data.matches) if match.num_supports > 12
+    )
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    page.click(".match .open")
+    assert page.evaluate("document.querySelector('.open').ariaExpanded") == "true"
+    assert page.evaluate(f"document.getElementById('evidence-{number}') !== null")
+    shown = page.text(".evidence")
+    assert match.entities.source in shown
+    assert match.entities.target in shown
+    assert f"{match.num_supports} pairs are matched to each other, the strongest 12" in shown
+    rows = page.texts(".supports tbody tr")
+    assert len(rows) == 12
+    first = match.supports[0]
+    for neighbor, steps in zip(first.neighbors, first.relations, strict=True):
+        assert neighbor.rsplit("/", 1)[1] in rows[0]
+        for step in steps:
+            local = step.relation.rsplit("/", 1)[1]
+            assert (f"{local} →" if step.outward else f"← {local}") in rows[0]
+    # It fills the table and no more, also where a column is hidden.
+    assert page.evaluate(
+        "document.querySelector('.evidence').offsetWidth === "
+        "document.querySelector('.match').offsetWidth"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.click(".match .open")
+    assert page.texts(".evidence") == []
+    assert_quiet(page)
+
+
+def test_the_evidence_opens_from_the_keyboard(show: Open) -> None:
+    page = show(demo_report())
+    page.evaluate("document.querySelector('.open').focus()")
+    page.press("Enter")
+    assert len(page.texts(".evidence")) == 1
+    page.press("Tab")
+    assert page.evaluate("document.activeElement === document.querySelectorAll('.open')[1]")
+
+
+def test_a_wrong_match_names_the_right_one(show: Open) -> None:
+    data = demo_report()
+    page = show(data)
+    match = next(match for match in data.matches if match.right is False)
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    page.click(".match .open")
+    assert match.truth is not None
+    assert match.truth in page.text(".evidence")
+
+
+def test_without_test_links_it_says_so(show: Open) -> None:
+    page = show(demo_report(test_links=False))
+    assert_quiet(page)
+    assert "There are no test links" in page.text("#summary")
+    assert "%" not in page.text("#summary")
+    assert page.evaluate("document.querySelector('#verdict')") is None
+    assert page.evaluate("document.querySelector('#chart-reliability')") is None
+    page.click(".match .open")
+    assert len(page.texts(".evidence")) == 1
+
+
+def test_a_run_that_was_not_evaluated_says_so(show: Open) -> None:
+    page = show(replace(demo_report(), metrics=None))
+    assert_quiet(page)
+    assert "This run was not evaluated" in page.text("#summary")
+
+
+def test_a_sample_says_that_it_is_one(show: Open) -> None:
+    page = show(demo_run().report(sample=100))
+    assert "a sample: 100 of 1,785 matches" in page.text("#matches .note")
+    assert "25 most confident, the 25 least confident, and 50 at random" in re.sub(
+        r"\s+", " ", page.text("#matches .note")
+    )
+    assert page.text("#shown") == "Showing 50 of 100 matches"
+
+
+def hostile(name: str) -> str:
+    return HOSTILE + name.rsplit("/", 1)[1]
+
+
+def test_hostile_names_are_only_names(show: Open) -> None:
+    data = demo_run(rename=hostile).report(sample=200)
+    data = replace(
+        data,
+        title=HOSTILE,
+        stages=(StageCost(HOSTILE, 1.0, 2**30), StageCost(HOSTILE, 2.0, 2**30)),
+        mini_batches=(MiniBatches(HOSTILE, Pair((1, 2), (3, 4)), {"seeds": 0.5}),),
+        config={HOSTILE: {HOSTILE: HOSTILE}},
+        versions={HOSTILE: HOSTILE},
+        rounds=({HOSTILE: HOSTILE},),
+    )
+    page = show(data)
+    page.evaluate("window.alerted = []; window.alert = (what) => window.alerted.push(what); 0")
+    page.type("#search", "<script>alert(1)</script>")
+    page.click(".match .open")
+    assert page.evaluate("window.alerted") == []
+    assert page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+    assert page.evaluate("document.title").startswith("<script>alert(1)</script>")
+    wanted = data.matches[0].entities.source
+    assert page.evaluate("document.querySelector('.evidence dd').textContent") == wanted
+    assert_quiet(page)
+
+
+@pytest.mark.parametrize("confidence", [[], [0.5], [1.0, 1.0]])
+def test_it_opens_with_hardly_anything_in_it(show: Open, confidence: list[float]) -> None:
+    data = replace(bare_report(), confidence=np.array(confidence))
+    assert_quiet(show(data))
+    judged = np.full(len(confidence), -1, dtype=np.int8)
+    assert_quiet(show(replace(data, correctness=judged, metrics=METRICS | {"by_degree": []})))
+
+
+# ---- without one
+
+
+def test_one_file_is_written_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    write_report(path, bare_report())
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_importing_it_loads_neither_torch_nor_bokeh() -> None:
+    check = (
+        "import sys, clusterea.report; print(sorted({'torch', 'bokeh', 'jinja2'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_same_data_gives_the_same_page_but_for_bokehs_ids() -> None:
+    pages = [
+        re.sub(r'"(p\d+|[0-9a-f-]{36})"', '""', render_report(demo_run().report(sample=10)))
+        for _ in range(2)
+    ]
+    assert pages[0] == pages[1]
+
+
+def test_two_thousand_matches_fit_into_few_megabytes() -> None:
+    assert len(render_report(demo_report()).encode()) < 4_000_000
+
+
+def test_embedded_json_is_no_markup_and_reads_back() -> None:
+    text = embed_json({HOSTILE: [HOSTILE, 0.5, None]})
+    assert not set(text) & set("<>&\u2028\u2029")
+    assert json.loads(text) == {HOSTILE: [HOSTILE, 0.5, None]}
+
+
+def test_arrays_of_a_wrong_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"confidence must have shape \(n,\)"):
+        replace(bare_report(), confidence=np.zeros((2, 1)))
+    with pytest.raises(ValueError, match=r"correctness must have shape \(0,\)"):
+        replace(bare_report(), correctness=np.zeros(2, dtype=np.int8))
+
+
+@pytest.mark.parametrize(
+    ("variable", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)]
+)
+def test_no_browser_is_a_failure_where_ci_is_set(
+    monkeypatch: pytest.MonkeyPatch, variable: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", variable)
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(outcome, match=f"no browser: none of {PROGRAMS[0]}"):
+        find_program()
