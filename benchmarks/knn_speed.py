@@ -113,7 +113,7 @@ def bare_product(
 ) -> float:
     """Seconds of the same matrix products, with nothing done to them."""
     sizes = vectors.map(len)
-    block = block or knn._block(sizes, device)
+    block = block or knn._block(sizes, knn.BLOCK_CELLS[device.type])
     hashes = tie_vectors(ties.map(lambda keys: keys.to(device)), 0)
     left, right = (
         [knn._extended(side[begin : begin + step], keys, begin) for begin in starts(side, step)]

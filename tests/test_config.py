@@ -252,7 +252,7 @@ class TestStages:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("seed=1", "unknown setting 'seed'; choose one of training.model, .*sampling.seed"),
+            ("seed=1", "which stage's seed[?] Say training.seed or sampling.seed"),
             ("sampling.epochs=1", "unknown setting 'epochs'; choose one of num_batches"),
             ("samplng.seed=1", "unknown setting 'samplng.seed'.*Did you mean 'sampling.seed'"),
             ("sampling.seed", "--set must be FIELD=VALUE"),

@@ -150,7 +150,7 @@ def test_tensors_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patched:
         patched.setattr("safetensors.torch.save_file", fails)
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(InputError, match="can't be written: disk full"):
             checkpoints.save({"x": torch.arange(9)})
     state = checkpoints.latest()
     assert state is not None

@@ -48,10 +48,13 @@ class Workspace:
 
     def _clear_leftovers(self) -> None:
         """Removes what processes that were killed had begun."""
-        for part in [*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")]:
+        for part in _listed(self.folder):
             ours = PART.search(part.name)
             if ours and not _is_running(int(ours["process"])):
-                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+                if part.is_dir():
+                    shutil.rmtree(part, ignore_errors=True)
+                else:
+                    part.unlink(missing_ok=True)
 
     def find(self, key: str) -> Path | None:
         """The folder of a finished artifact, if it is there."""
@@ -90,12 +93,19 @@ class Workspace:
 
     def load_benchmark(self) -> Benchmark:
         """The data that the run works on."""
-        return _read_benchmark(self.folder / self.current("data"))
+        place = self.folder / self.current("data")
+        try:
+            return _read_benchmark(place)
+        except (OSError, pa.ArrowException, KeyError, DataError) as error:
+            raise DataError(
+                place,
+                "is damaged, or not all there; delete the folder, and `align` or `train` with "
+                "the same data make it again.",
+            ) from error
 
     def point(self, stage: str, key: str) -> None:
         """Makes this artifact the one that later commands go on from."""
-        if not self._pointer(stage).is_file() or self.current(stage) != key:
-            write_json(self._pointer(stage), {"key": key})
+        write_json(self._pointer(stage), {"key": key})
 
     def current(self, stage: str) -> str:
         """The key of the artifact that was last made or used for a stage."""
@@ -103,7 +113,13 @@ class Workspace:
             raise DataError(
                 self.folder, "expected a run, as `clusterea train` makes one; got none."
             )
-        return str(json.loads(self._pointer(stage).read_text())["key"])
+        pointer = self._pointer(stage)
+        try:
+            return str(json.loads(pointer.read_text())["key"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                pointer, "is damaged; delete it, and the same command makes it again."
+            ) from error
 
     def has(self, stage: str) -> bool:
         """Whether a stage has been done."""
@@ -212,6 +228,17 @@ def write_json(path: Path, value: Any) -> None:
     """JSON that is there whole or not at all."""
     with replacing(path) as beside:
         beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is being written in a run's folder and in the folders there."""
+    parts = list(folder.glob(".*.part"))
+    for place in folder.glob("*/"):
+        try:
+            parts += place.glob(".*.part")
+        except OSError:  # another run has just renamed or removed it
+            continue
+    return parts
 
 
 def _is_running(process: int) -> bool:

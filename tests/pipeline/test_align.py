@@ -18,6 +18,7 @@ import clusterea.pipeline.cuts
 import clusterea.samplers
 import clusterea.training
 from clusterea.config import config_with
+from clusterea.errors import InputError
 from clusterea.graph.metis import MetisBeside
 from clusterea.pipeline import AlignmentResult, StageCost, align
 from clusterea.types import Benchmark
@@ -234,7 +235,7 @@ class TestResume:
 
         with monkeypatch.context() as patch:
             patch.setattr("safetensors.torch.save_file", full)
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(InputError, match="can't be written: No space left"):
                 align(given.task, quick(), CPU, workspace=Workspace(run))
         assert is_clean(run)
         assert made(run)["fuse"] == 0

@@ -35,10 +35,18 @@ def with_stage_settings(
         if not dot and len(configs) == 1:
             (stage,) = configs
         if stage not in configs:
-            known = [f"{each}.{f.name}" for each in configs for f in fields(configs[each])]  # type: ignore[arg-type]
-            raise unknown_name("setting", name, known)
+            raise _unknown(configs, name)
         changes[stage][field] = _value(configs[stage], field, value.strip())
     return {stage: replace(configs[stage], **changes[stage]) for stage in configs}  # type: ignore[type-var]
+
+
+def _unknown(configs: Mapping[str, Any], name: str) -> InputError:
+    """The answer to a setting of no stage: which stages have one of that name, or else all."""
+    known = [f"{stage}.{each.name}" for stage in configs for each in fields(configs[stage])]
+    owners = [each for each in known if each.endswith(f".{name}")]
+    if owners:
+        return InputError(f"which stage's {name}? Say {' or '.join(owners)}.")
+    return unknown_name("setting", name, known)
 
 
 def _value(config: Any, name: str, text: str) -> Any:
