@@ -47,7 +47,7 @@ from clusterea.graph.metis import MetisBeside, SimpleGraph, simple_graph
 from clusterea.samplers import Place, metis_cut, sample
 from clusterea.training import train
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Pair, Partition
-from clusterea.workspace import Workspace, fingerprint, read_tensors, recipe_key, write_json
+from clusterea.workspace import Workspace, read_tensors, recipe_key, task_key, write_json
 from plots import Look, Panel, Point, small_multiples
 
 PAIRS = ("ids15k-en-fr", "ids15k-en-de")
@@ -298,14 +298,11 @@ def embeddings_of(
         print(f"trained {config.epochs} epochs in {time.perf_counter() - start:.1f} s", flush=True)
         return embeddings
     workspace = Workspace(run)
-    if fingerprint(workspace.load_benchmark()) != fingerprint(benchmark):
-        raise InputError(f"{run} must be a run on the same data. It is on other data.")
-    data = json.loads((run / "data.json").read_text())["key"]
-    key = recipe_key("train", config.recipe(), {"data": data})
+    key = recipe_key("train", config.recipe(), {"task": task_key(benchmark.task)})
     if workspace.find(key) is None:
         raise InputError(
-            f"{run} must hold {key}: {config.model}, {config.epochs} epochs, seed {config.seed}. "
-            "It does not; train it, or give another folder with --embeddings."
+            f"{run} must hold {key}: {config.model}, {config.epochs} epochs, seed {config.seed}, "
+            "on the same graphs and seeds. It does not; train it, or give another folder with --embeddings."
         )
     tensors = read_tensors(workspace.tensors_file(key))
     return Pair(tensors["source"], tensors["target"])
