@@ -302,7 +302,8 @@ def embeddings_of(
     if workspace.find(key) is None:
         raise InputError(
             f"{run} must hold {key}: {config.model}, {config.epochs} epochs, seed {config.seed}, "
-            "on the same graphs and seeds. It does not; train it, or give another folder with --embeddings."
+            "on the same graphs and seeds. It does not; train it, or give another folder with "
+            "--embeddings."
         )
     tensors = read_tensors(workspace.tensors_file(key))
     return Pair(tensors["source"], tensors["target"])
