@@ -62,6 +62,13 @@ def test_a_run_folder_is_used_again(folder: Path, tmp_path: Path) -> None:
         assert all(cost.reused == again for cost in result.timings)
 
 
+def test_an_unknown_sampler_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    with pytest.raises(InputError, match="unknown sampler 'cmsc'.*Did you mean 'cmcs'"):
+        clusterea.align(task, "fast", samplers=["cmsc"], device="cpu", run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_threads_get_what_each_asked_for(folder: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
 

@@ -75,6 +75,10 @@ def align(
     observer: Observer | None = None,
 ) -> AlignmentResult:
     """Trains, samples, fuses and matches. With a workspace, only what it lacks is computed."""
+    from clusterea.samplers import find_sampler
+
+    for sampler in config.samplers:  # an unknown one is refused before any work is done
+        find_sampler(sampler)
     watcher = observer or Silent()
     artifacts = Artifacts(workspace)
     costs: list[StageCost] = []
