@@ -7,8 +7,11 @@ exits with 2. Whatever else escapes is ours, and exits with 1.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 class ClusterEAError(Exception):
@@ -33,6 +36,13 @@ class DataError(InputError):
 
 class DownloadError(InputError):
     """A download can't be had or can't be trusted."""
+
+
+def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:
+    """What is registered as `name`; an unknown name is answered with the known ones."""
+    if name not in known:
+        raise unknown_name(kind, name, known)
+    return known[name]
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.run_options import Device, Run
 from clusterea.config import SamplingConfig, with_settings
 from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
 from clusterea.pipeline.stored import current_key, stored_embeddings
@@ -23,12 +23,7 @@ DEFAULTS = SamplingConfig()
 
 
 def sample(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN", help="A folder that `clusterea train` made.", show_default=False
-        ),
-    ],
+    run: Run,
     sampler: Annotated[
         str,
         typer.Option(
@@ -50,9 +45,7 @@ def sample(
         typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set gcn_epochs=100."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same mini-batches.")] = 0,
-    device: Annotated[
-        str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
-    ] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Cuts both graphs into mini-batches that hold equivalent entities together.
 

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.cli.run_options import Device
 from clusterea.config import TrainingConfig, training_config, with_settings
 from clusterea.pipeline import Artifacts, choose_device, train_stage
 from clusterea.workspace import Workspace, task_key
@@ -45,9 +46,7 @@ def train(
         typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set epochs=10."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same embeddings.")] = 0,
-    device: Annotated[
-        str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
-    ] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Trains embeddings from the seeds and writes them into a run's folder.
 

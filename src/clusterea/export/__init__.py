@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clusterea.errors import unknown_name
+from clusterea.errors import look_up
 from clusterea.export.rdf import write_ntriples, write_oaei
 from clusterea.export.run_files import write_alignment, write_candidates, write_unmatched
 from clusterea.export.sssom import write_sssom
@@ -35,9 +35,7 @@ EXPORTERS: dict[str, Exporter] = {
 
 def find_exporter(name: str) -> Exporter:
     """The exporter called `name`; an unknown name is answered with the known ones."""
-    if name not in EXPORTERS:
-        raise unknown_name("format", name, EXPORTERS)
-    return EXPORTERS[name]
+    return look_up("format", name, EXPORTERS)
 
 
 def export(

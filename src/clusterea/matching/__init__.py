@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from clusterea.errors import unknown_name
+from clusterea.errors import look_up
 from clusterea.matching.best import best
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
@@ -33,9 +33,7 @@ MATCHERS: dict[str, Matcher] = {
 
 def find_matcher(name: str) -> Matcher:
     """The way of matching called `name`; an unknown name is answered with the known ones."""
-    if name not in MATCHERS:
-        raise unknown_name("matching", name, MATCHERS)
-    return MATCHERS[name]
+    return look_up("matching", name, MATCHERS)
 
 
 def match(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from clusterea.config import TrainingConfig
-from clusterea.errors import unknown_name
+from clusterea.errors import look_up
 from clusterea.models.dual_amn import DualAMN
 from clusterea.models.encoder import Encoder, Shape
 from clusterea.models.gcn_align import GCNAlign
@@ -25,6 +25,4 @@ ENCODERS: dict[str, MakeEncoder] = {
 
 def find_encoder(name: str) -> MakeEncoder:
     """The encoder called `name`; an unknown name is answered with the known ones."""
-    if name not in ENCODERS:
-        raise unknown_name("model", name, ENCODERS)
-    return ENCODERS[name]
+    return look_up("model", name, ENCODERS)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics.knn import Nearest
-from clusterea.numerics.segments import lengths, offsets_of, owners
+from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
@@ -98,7 +98,7 @@ def both_ways(
 
 def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:
     """2 v - r_T(row) - r_S(column), once for each cell (equation 15 on a sparse pattern)."""
-    shift = row_means[_rows(similarity)] + column_means[similarity.columns]
+    shift = row_means[similarity.rows()] + column_means[similarity.columns]
     return replace(similarity, values=2 * similarity.values - shift)
 
 
@@ -115,7 +115,7 @@ def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Simila
     """The k largest cells of each row; of equal ones those with the larger `pair_hash`."""
     order = row_order(similarity, ties, seed)
     starts = similarity.row_offsets[:-1]
-    rank = torch.arange(len(order), device=order.device) - starts[_rows(similarity)]
+    rank = torch.arange(len(order), device=order.device) - starts[similarity.rows()]
     chosen = order[rank < k].sort().values
     offsets = offsets_of(lengths(similarity.row_offsets).clamp(max=k))
     return Similarity(
@@ -125,7 +125,7 @@ def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Simila
 
 def row_order(similarity: Similarity, ties: Pair[Tensor], seed: int) -> Tensor:
     """(cells,): the cells row by row, the largest first, equal ones by falling `pair_hash`."""
-    rows = _rows(similarity)
+    rows = similarity.rows()
     keys, order = ((rows << 32) - _levels(similarity.values)).sort(stable=True)
     equal = keys[1:] == keys[:-1]
     edge = equal.new_zeros(1)
@@ -165,11 +165,7 @@ def _from_sorted(keys: Tensor, values: Tensor, num_entities: Pair[int]) -> Simil
 
 def _keys(similarity: Similarity) -> Tensor:
     """(cells,) int64: row · n + column, rising."""
-    return _rows(similarity) * max(similarity.num_entities.target, 1) + similarity.columns
-
-
-def _rows(similarity: Similarity) -> Tensor:
-    return owners(similarity.row_offsets, similarity.num_cells)
+    return similarity.rows() * max(similarity.num_entities.target, 1) + similarity.columns
 
 
 def _row_numbers(matrix: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from clusterea.errors import InputError, unknown_name
+from clusterea.errors import InputError, look_up
 from clusterea.models.encoder import glorot
 
 Label = Callable[
@@ -99,9 +99,7 @@ CLASSIFIERS: dict[str, Classifier] = {"xgboost": xgboost, "softmax": softmax}
 
 def find_classifier(name: str) -> Classifier:
     """The classifier called `name`; an unknown name is answered with the known ones."""
-    if name not in CLASSIFIERS:
-        raise unknown_name("classifier", name, CLASSIFIERS)
-    return CLASSIFIERS[name]
+    return look_up("classifier", name, CLASSIFIERS)
 
 
 def _in_blocks(label: Label, classes: int, device: torch.device) -> Label:

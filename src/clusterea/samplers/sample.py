@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clusterea.config import SamplingConfig
-from clusterea.errors import unknown_name
+from clusterea.errors import look_up
 from clusterea.graph.subtask import subtask
 from clusterea.samplers.cmcs import cmcs
 from clusterea.samplers.iscs import iscs
@@ -32,9 +32,7 @@ LEAST_SHARE = 1.1  # METIS itself leaves parts uneven by 3 %
 
 def find_sampler(name: str) -> Sampler:
     """The sampler called `name`; an unknown name is answered with the known ones."""
-    if name not in SAMPLERS:
-        raise unknown_name("sampler", name, SAMPLERS)
-    return SAMPLERS[name]
+    return look_up("sampler", name, SAMPLERS)
 
 
 def sample(

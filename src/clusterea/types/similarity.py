@@ -63,7 +63,8 @@ class Similarity:
         import torch
 
         counts = self.row_offsets.diff()
-        return torch.arange(counts.numel(), device=counts.device).repeat_interleave(counts)
+        # Told the length, a GPU need not be waited for.
+        return torch.repeat_interleave(counts, output_size=self.num_cells)
 
     def to(self, device: torch.device | str) -> Similarity:
         """The same on another device."""
