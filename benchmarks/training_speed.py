@@ -22,7 +22,8 @@ import torch
 
 from clusterea.config import training_config, with_settings
 from clusterea.data.synthetic import SHAPES, PairShape, generate
-from clusterea.training.train import Progress, Trainer
+from clusterea.training import Progress
+from clusterea.training.train import Trainer
 from clusterea.types import AlignmentTask, Pair
 
 SEEDS_SHARE = 0.3

@@ -9,7 +9,8 @@ from torch import Tensor
 from clusterea.config import TrainingConfig
 from clusterea.graph.union import UnionGraph, union
 from clusterea.models import ENCODERS, Encoder, Shape
-from clusterea.training.inference import _bounds, embed
+from clusterea.training.inference import embed
+from clusterea.training.node_runs import node_runs
 from small_graphs import HAND, random_pair
 
 CPU = torch.device("cpu")
@@ -71,11 +72,11 @@ class TestEveryEncoder:
 
 @pytest.mark.parametrize("edges_per_block", [1, 3, 10, 1000])
 @pytest.mark.parametrize("graph", [union(HAND), union(random_pair(7))], ids=["hand", "random"])
-def test_bounds(graph: UnionGraph, edges_per_block: int) -> None:
-    bounds = list(_bounds(graph, edges_per_block))
-    covered = [node for start, stop in bounds for node in range(start, stop)]
+def test_runs_of_nodes(graph: UnionGraph, edges_per_block: int) -> None:
+    runs = list(node_runs(graph, edges_per_block))
+    covered = [node for start, stop in runs for node in range(start, stop)]
     assert covered == list(range(graph.num_nodes))
-    for start, stop in bounds:
+    for start, stop in runs:
         edges = int(graph.offsets[stop] - graph.offsets[start])
         assert stop - start <= edges_per_block
         assert edges <= edges_per_block or stop - start == 1

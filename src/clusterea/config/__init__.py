@@ -2,19 +2,25 @@
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
-from clusterea.config.preset import PRESETS, STAGES, Config, config_with, preset
+from clusterea.config.preset import PRESETS, STAGES, Config, EncoderConfig, config_with, preset
+from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
 from clusterea.config.sampling import SamplingConfig
+from clusterea.config.self_training import SelfTrainingConfig
 from clusterea.config.settings import with_settings, with_stage_settings
 from clusterea.config.training import Activation, TrainingConfig, training_config
 
 __all__ = [
+    "LABEL_PROPAGATION",
     "PRESETS",
     "STAGES",
     "Activation",
     "Config",
+    "EncoderConfig",
     "FusionConfig",
     "MatchingConfig",
+    "PropagationConfig",
     "SamplingConfig",
+    "SelfTrainingConfig",
     "TrainingConfig",
     "config_with",
     "preset",

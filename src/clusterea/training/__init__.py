@@ -1,5 +1,7 @@
 """Stage 1: from a task to an embedding of every entity."""
 
-from clusterea.training.train import Checkpoints, Progress, train
+from clusterea.training.label_propagation import propagate
+from clusterea.training.progress import Progress
+from clusterea.training.train import Checkpoints, train
 
-__all__ = ["Checkpoints", "Progress", "train"]
+__all__ = ["Checkpoints", "Progress", "propagate", "train"]

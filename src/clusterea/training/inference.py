@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -12,6 +11,7 @@ from torch.nn.functional import normalize
 from clusterea.graph.expansion import incidence, whole_block
 from clusterea.graph.union import UnionGraph
 from clusterea.models import Encoder
+from clusterea.training.node_runs import fill, node_runs
 
 
 @torch.no_grad()
@@ -50,10 +50,10 @@ def embed(
         return normalize(encoder.readout([*kept, layer(last, start, stop)]), dim=1)
 
     last = encoder.num_layers - 1
-    bounds = list(_bounds(graph, edges_per_block))
-    states = [_fill(bounds, inputs, device)]
+    runs = list(node_runs(graph, edges_per_block))
+    states = [fill(runs, inputs, device)]
     while len(states) <= last:
-        states.append(_fill(bounds, partial(layer, len(states) - 1), device))
+        states.append(fill(runs, partial(layer, len(states) - 1), device))
     finite = torch.ones((), dtype=torch.bool, device=device)
 
     def checked(start: int, stop: int) -> Tensor:
@@ -61,36 +61,5 @@ def embed(
         finite.logical_and_(part.isfinite().all())
         return part
 
-    everyone = _fill(bounds, checked, torch.device("cpu"))
+    everyone = fill(runs, checked, torch.device("cpu"))
     return everyone if bool(finite) else None
-
-
-def _fill(
-    bounds: list[tuple[int, int]], compute: Callable[[int, int], Tensor], place: torch.device
-) -> Tensor:
-    """The results of all blocks in one tensor at `place`."""
-    whole = staging = torch.empty(0)
-    for start, stop in bounds:
-        part = compute(start, stop)
-        if start == 0:
-            whole = torch.empty(bounds[-1][1], *part.shape[1:], dtype=part.dtype, device=place)
-        if part.device == place:
-            whole[start:stop] = part
-            continue
-        # Straight into ordinary memory a GPU copies at a thirtieth of its speed.
-        if len(staging) < len(part):
-            staging = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
-        whole[start:stop] = staging[: len(part)].copy_(part)
-    return whole
-
-
-def _bounds(graph: UnionGraph, edges_per_block: int) -> Iterator[tuple[int, int]]:
-    """Runs of nodes with at most `edges_per_block` edges and nodes, or else of one node."""
-    offsets = graph.offsets.cpu()
-    start = 0
-    while start < graph.num_nodes:
-        limit = int(offsets[start]) + edges_per_block
-        stop = int(torch.searchsorted(offsets, limit, right=True)) - 1
-        stop = min(max(stop, start + 1), start + edges_per_block, graph.num_nodes)
-        yield start, stop
-        start = stop

@@ -22,6 +22,7 @@ from clusterea.training.entity_table import EntityTable
 from clusterea.training.inference import embed
 from clusterea.training.losses import margin_loss, nhsm_loss
 from clusterea.training.prefetch import prefetch
+from clusterea.training.progress import Progress
 from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, Pair
 
@@ -41,18 +42,6 @@ class Checkpoints(Protocol):
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Keeps a copy of a state, whose tensors go on changing, in the place of the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where training stands after a step."""
-
-    epoch: int  # from 1
-    epochs: int
-    step: int  # of the epoch, from 1
-    steps: int
-    loss: float | None  # mean of the epoch so far; None between two looks at the device
-    rows_touched: int  # rows of the entity table that the step read and changed
 
 
 def train(

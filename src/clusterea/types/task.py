@@ -43,6 +43,10 @@ class AlignmentTask:
         assert self.keys is not None
         return self.keys
 
+    def with_seeds(self, seeds: IntArray) -> AlignmentTask:
+        """The same graphs with other seeds."""
+        return AlignmentTask(self.graphs, seeds, self.tie_keys)
+
     def swap(self) -> AlignmentTask:
         """The same task seen from the other side."""
         return AlignmentTask(self.graphs.swap(), self.seeds[:, ::-1], self.tie_keys.swap())

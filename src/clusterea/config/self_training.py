@@ -1,0 +1,34 @@
+"""`SelfTrainingConfig`: how matches become seeds of another round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clusterea.config.checks import check_least
+from clusterea.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTrainingConfig:
+    """Rounds that begin anew from the seeds and the surest matches of the round before."""
+
+    rounds: int = 0  # beyond the first; 0: no self-training
+    threshold: float = 0.5  # a match is taken whose normalized similarity is above
+    folds: int = 1  # encoders of a round, each of which leaves out one part of the pseudo-seeds
+    least_gain: float = 0.02  # share of pseudo-seeds that must be new, or this round is the last
+    seed: int = 0  # of the order of ties
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "seed"):
+            check_least(name, getattr(self, name), 0)
+        check_least("folds", self.folds, 1)
+        for name in ("threshold", "least_gain"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(
+                    f"{name} must be a number in [0, 1]. Got {getattr(self, name)} instead."
+                )
+
+    def recipe(self) -> dict[str, Any]:
+        """The fields that one round's choice depends on."""
+        return {"threshold": self.threshold, "seed": self.seed}
