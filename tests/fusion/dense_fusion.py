@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,30 @@ class Problem:
     partitions: list[Partition]
     seeds: IntArray
     keys: Pair[IntArray]
+    more: list[Pair[Tensor]] = field(default_factory=list)  # the embeddings of further encoders
+    shares: list[float] | None = None
+
+    @property
+    def encodings(self) -> list[Pair[Tensor]]:
+        return [self.embeddings, *self.more]
+
+    def cosines(self) -> Floats:
+        """(sources, targets): the mean over all encoders, weighted by their shares."""
+        shares = self.shares or [1 / len(self.encodings)] * len(self.encodings)
+        products = [
+            share * (each.source.double() @ each.target.double().T).numpy()
+            for share, each in zip(shares, self.encodings, strict=True)
+        ]
+        return np.asarray(sum(products), dtype=np.float64)
 
     def fuse(self, config: FusionConfig, *, block_cells: int | None = None) -> Similarity:
         return fuse(
-            self.embeddings,
+            self.encodings,
             self.partitions,
             self.seeds,
             self.keys,
             config,
+            shares=self.shares,
             block_cells=block_cells,
         )
 
@@ -88,14 +104,30 @@ def problem(
     )
 
 
+def with_encoders(
+    given: Problem, dims: Sequence[int], shares: list[float] | None = None, seed: int = 100
+) -> Problem:
+    """The same with further encoders, of these widths, which agree with the first in part."""
+    rng = np.random.default_rng(seed)
+
+    def other(rows: Tensor, dim: int) -> Tensor:
+        noise = torch.from_numpy(rng.normal(size=(len(rows), dim))).float()
+        mixed = noise + 2 * torch.nn.functional.pad(rows, (0, dim))[:, :dim]
+        return torch.nn.functional.normalize(mixed)
+
+    source, target = given.embeddings
+    more = [Pair(other(source, dim), other(target, dim)) for dim in dims]
+    return replace(given, more=more, shares=shares)
+
+
 def cells_of(similarity: Similarity) -> Cells:
     cells = zip(similarity.rows().tolist(), similarity.columns.tolist(), strict=True)
     return dict(zip(cells, similarity.values.tolist(), strict=True))
 
 
 def dense_fuse(problem: Problem, config: FusionConfig) -> Cells:
-    """M_F = min-max(2 (M_L + M_G) - r_T - r_S), cell by cell."""
-    cosines = (problem.embeddings.source.double() @ problem.embeddings.target.double().T).numpy()
+    """M_F = min-max(2 (M_L + M_N + M_G) - r_T - r_S), cell by cell."""
+    cosines = problem.cosines()
     rows, columns = problem.free()
     near = Pair(
         {i: sorted((cosines[i, j] for j in columns), reverse=True) for i in rows},
@@ -109,7 +141,9 @@ def dense_fuse(problem: Problem, config: FusionConfig) -> Cells:
                 [j for j in columns if partition.labels.target[j] == batch],
             )
             add(total, dense_mini_batch(cosines, inside, near, config))
-    if config.global_similarity or not problem.partitions:
+    if config.global_sinkhorn:
+        add(total, dense_normalized(cosines, problem.free(), near, config))
+    if config.global_similarity or not (problem.partitions or config.global_sinkhorn):
         add(total, shifted(dense_neighbors(cosines, problem.free(), config), near, config))
     return shifted(total, near, config)
 
@@ -126,6 +160,42 @@ def dense_neighbors(cosines: Floats, free: Pair[list[int]], config: FusionConfig
     return total
 
 
+def dense_normalized(
+    cosines: Floats,
+    free: Pair[list[int]],
+    near: Pair[dict[int, list[float]]],
+    config: FusionConfig,
+) -> Cells:
+    """Sinkhorn of a matrix that is -inf but for each row's and each column's nearest."""
+    rows, columns = free
+    if not rows or not columns:
+        return {}
+    found = dense_neighbors(cosines, free, config)
+    block = np.array(
+        [[cosines[i, j] if (i, j) in found else -np.inf for j in columns] for i in rows]
+    )
+    logs = loop_sinkhorn(block, config, dense_outside(free, near, config))
+    return {
+        (i, j): float(np.exp(logs[a, b]))
+        for a, i in enumerate(rows)
+        for b, j in enumerate(columns)
+        if (i, j) in found
+    }
+
+
+def dense_outside(
+    inside: Pair[list[int]], near: Pair[dict[int, list[float]]], config: FusionConfig
+) -> Pair[Floats] | None:
+    """What each row and each column could have instead of a partner."""
+    if config.outside == "none":
+        return None
+    count = 1 if config.outside == "best" else config.hubness_neighbors
+    return Pair(
+        np.array([np.mean(near.source[i][:count]) for i in inside.source]),
+        np.array([np.mean(near.target[j][:count]) for j in inside.target]),
+    )
+
+
 def dense_mini_batch(
     cosines: Floats,
     inside: Pair[list[int]],
@@ -139,14 +209,7 @@ def dense_mini_batch(
     block = cosines[np.ix_(rows, columns)]
     order = block  # what best is judged by, as large as cosines
     if config.sinkhorn:
-        outside = None
-        if config.outside != "none":
-            count = 1 if config.outside == "best" else config.hubness_neighbors
-            outside = Pair(
-                np.array([np.mean(near.source[i][:count]) for i in rows]),
-                np.array([np.mean(near.target[j][:count]) for j in columns]),
-            )
-        logs = loop_sinkhorn(block, config, outside)
+        logs = loop_sinkhorn(block, config, dense_outside(inside, near, config))
         block, order = np.exp(logs), logs * config.sinkhorn_temperature
     places = Pair(range(len(rows)), range(len(columns)))
     k = config.candidates

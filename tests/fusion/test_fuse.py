@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dense_fusion import Problem, assert_cells, cells_of, dense_fuse, problem, quick
+from dense_fusion import (
+    Problem,
+    assert_cells,
+    cells_of,
+    dense_fuse,
+    problem,
+    quick,
+    with_encoders,
+)
 
 from clusterea.config import FusionConfig
 from clusterea.evaluation import evaluate
@@ -31,7 +39,19 @@ SWITCHES: list[dict[str, Any]] = [
     {"candidates": 1, "hubness_neighbors": 12, "sinkhorn": False},
     {"candidates": 3, "hubness_neighbors": 12},
     {"candidates": 1000, "hubness_neighbors": 1000},
+    {"global_sinkhorn": True},
+    {"global_sinkhorn": True, "outside": "neighbors"},
+    {"global_sinkhorn": True, "outside": "best", "global_similarity": False},
+    {"global_sinkhorn": True, "outside": "neighbors", "csls": False, "sinkhorn": False},
+    {"global_sinkhorn": True, "outside": "neighbors", "candidates": 1000},
+    {"global_sinkhorn": True, "outside": "neighbors", "candidates": 1},
 ]
+#: The view of all candidates alone.
+GLOBAL_SINKHORN: dict[str, Any] = {
+    "global_sinkhorn": True,
+    "global_similarity": False,
+    "outside": "neighbors",
+}
 
 
 class TestTwin:
@@ -48,6 +68,26 @@ class TestTwin:
         given, config = problem(3, samplers=0), quick(**switches)
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
+    @pytest.mark.parametrize("rounds", [0, 1, 40])
+    @pytest.mark.parametrize("outside", ["none", "best", "neighbors"])
+    @pytest.mark.parametrize("csls", [True, False])
+    def test_all_candidates_normalized_without_mini_batches(
+        self, csls: bool, outside: Any, rounds: int
+    ) -> None:
+        given = problem(3, samplers=0)
+        config = quick(**GLOBAL_SINKHORN | {"outside": outside}, csls=csls, sinkhorn_rounds=rounds)
+        assert_cells(given.fuse(config), dense_fuse(given, config))
+
+    @pytest.mark.parametrize("switches", [{}, GLOBAL_SINKHORN], ids=["usual", "global Sinkhorn"])
+    @pytest.mark.parametrize("shares", [None, [0.5, 0.2, 0.3]])
+    @pytest.mark.parametrize("samplers", [0, 2])
+    def test_several_encoders(
+        self, samplers: int, shares: list[float] | None, switches: dict[str, Any]
+    ) -> None:
+        given = with_encoders(problem(1, samplers=samplers), [9, 4], shares)
+        config = quick(**switches)
+        assert_cells(given.fuse(config), dense_fuse(given, config))
+
     @pytest.mark.parametrize("outside", ["none", "best", "neighbors"])
     @pytest.mark.parametrize(
         ("temperature", "tolerance"),
@@ -57,11 +97,16 @@ class TestTwin:
         given = problem(1)
         config = quick(sinkhorn_temperature=temperature, outside=outside, candidates=30)
         assert_cells(given.fuse(config), dense_fuse(given, config), tolerance)
+        config = replace(config, global_sinkhorn=True, candidates=6)
+        alone = replace(given, partitions=[])  # which of a mini-batch's best is clear only above
+        assert_cells(alone.fuse(config), dense_fuse(alone, config), tolerance)
 
     @pytest.mark.parametrize("sizes", [(1, 1), (1, 9), (9, 1), (2, 40), (40, 3)])
     def test_odd_sizes(self, sizes: tuple[int, int]) -> None:
         """In a mini-batch of one row every column is its whole: so all are candidates here."""
         given, config = problem(0, sizes, num_seeds=0), quick(candidates=40)
+        assert_cells(given.fuse(config), dense_fuse(given, config))
+        config = replace(config, global_sinkhorn=True, outside="neighbors")
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
     def test_mini_batches_of_one_row_or_none(self) -> None:
@@ -71,7 +116,7 @@ class TestTwin:
     def test_seeds_as_a_tensor(self) -> None:
         given = problem(0)
         found = fuse(
-            given.embeddings,
+            [given.embeddings],
             given.partitions,
             torch.from_numpy(given.seeds),
             given.keys.map(torch.from_numpy),
@@ -146,7 +191,7 @@ class TestResult:
         given = problem(0)
         calls: list[tuple[str, int, int]] = []
         fuse(
-            given.embeddings,
+            [given.embeddings],
             given.partitions,
             given.seeds,
             given.keys,
@@ -158,6 +203,49 @@ class TestResult:
             *(("mini-batches of sampler 1 of 2", done, 3) for done in (1, 2, 3)),
             *(("mini-batches of sampler 2 of 2", done, 3) for done in (1, 2, 3)),
         ]
+
+
+class TestEncoders:
+    SWITCHES = pytest.mark.parametrize(
+        "switches", [{}, {"csls": False}, {"outside": "neighbors"}, GLOBAL_SINKHORN], ids=str
+    )
+
+    @SWITCHES
+    def test_the_same_encoder_twice_is_that_encoder(self, switches: dict[str, Any]) -> None:
+        given = problem(2)
+        config = quick(sinkhorn_temperature=0.2, **switches)  # divides the cosines' rounding
+        once = cells_of(given.fuse(config))
+        assert_cells(replace(given, more=[given.embeddings]).fuse(config), once, 1e-6)
+        thrice = replace(given, more=[given.embeddings] * 2, shares=[0.5, 0.2, 0.3])
+        assert_cells(thrice.fuse(config), once, 1e-6)
+
+    @SWITCHES
+    def test_their_order_changes_nothing(self, switches: dict[str, Any]) -> None:
+        given = with_encoders(problem(2), [9, 4], [0.5, 0.2, 0.3])
+        config = quick(sinkhorn_temperature=0.2, **switches)
+        first, second, third = given.encodings
+        other = replace(given, embeddings=third, more=[first, second], shares=[0.3, 0.5, 0.2])
+        assert_cells(other.fuse(config), cells_of(given.fuse(config)), 1e-6)
+
+    def test_an_encoder_without_a_share_has_no_say(self) -> None:
+        given = problem(2)
+        silent = with_encoders(given, [9], [1.0, 0.0])
+        assert_cells(silent.fuse(quick()), cells_of(given.fuse(quick())), 1e-6)
+
+    def test_equal_shares_are_the_default(self) -> None:
+        given = with_encoders(problem(2), [9])
+        same(replace(given, shares=[0.5, 0.5]).fuse(quick()), given.fuse(quick()))
+
+    def test_another_encoder_changes_the_result(self) -> None:
+        given = problem(2)
+        assert cells_of(with_encoders(given, [9]).fuse(quick())) != cells_of(given.fuse(quick()))
+
+    def test_blocks_change_nothing(self) -> None:
+        given = with_encoders(problem(0, (150, 115), num_batches=2), [9], [0.7, 0.3])
+        config = quick(global_sinkhorn=True, outside="neighbors")
+        whole = given.fuse(config)
+        for block_cells in (1, 500, 4000):
+            same(given.fuse(config, block_cells=block_cells), whole)
 
 
 class TestExtremes:
@@ -228,6 +316,8 @@ def renumbered(given: Problem, new: Pair[IntArray]) -> Problem:
         ],
         links_renumbered(given.seeds, new),
         given.keys.zip(new).map(lambda side: moved(*side)),
+        [each.zip(new).map(lambda side: moved(*side)) for each in given.more],
+        given.shares,
     )
 
 
@@ -276,6 +366,26 @@ class TestIds:
                 for (i, j), value in cells_of(similarity_).items()
             }
             assert cells == cells_of(similarity)
+
+    @pytest.mark.parametrize("distinct", [None, 20, 1])
+    @pytest.mark.parametrize(("encoders", "samplers"), [(1, 0), (2, 0), (2, 2)])
+    @pytest.mark.parametrize("outside", ["none", "neighbors"])
+    def test_nor_with_two_encoders_and_all_candidates_normalized(
+        self, outside: Any, samplers: int, encoders: int, distinct: int | None
+    ) -> None:
+        given = problem(5, (120, 90), distinct=distinct, samplers=samplers)
+        if encoders == 2:
+            other = problem(6, (120, 90), distinct=distinct, dim=9)
+            given = replace(given, more=[other.embeddings], shares=[0.7, 0.3])
+        config = quick(**GLOBAL_SINKHORN | {"outside": outside})
+        cells = cells_of(given.fuse(config))
+        rng = np.random.default_rng(0)
+        new = Pair(rng.permutation(120), rng.permutation(90))
+        old = new.map(np.argsort)
+        assert cells == {
+            (int(old.source[i]), int(old.target[j])): value
+            for (i, j), value in cells_of(renumbered(given, new).fuse(config)).items()
+        }
 
     def test_keys_decide_where_nothing_else_does(self) -> None:
         given = problem(5, (60, 50), distinct=1)

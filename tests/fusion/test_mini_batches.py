@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 def view(
     given: Problem, config: FusionConfig, outside: Pair[float] | None = None, **options: Any
 ) -> Similarity:
-    entities = undecided(given.embeddings, given.seeds, given.keys, config.seed)
+    entities = undecided([given.embeddings], given.seeds, given.keys, config.seed)
     constant = (
         None
         if outside is None

@@ -16,13 +16,13 @@ CPU = torch.device("cpu")
 
 def entities(seed: int = 0, sizes: tuple[int, int] = (31, 24), **options: int) -> Undecided:
     given = problem(seed, sizes, **options)
-    return undecided(given.embeddings, given.seeds, given.keys, quick().seed)
+    return undecided([given.embeddings], given.seeds, given.keys, quick().seed)
 
 
 @pytest.mark.parametrize("candidates", [1, 5, 100])
 def test_loops_agree(candidates: int) -> None:
     given, config = problem(1), quick(candidates=candidates)
-    free = undecided(given.embeddings, given.seeds, given.keys, config.seed)
+    free = undecided([given.embeddings], given.seeds, given.keys, config.seed)
     found = neighbors_view(free, search(free, config, CPU), config)
     cosines = (given.embeddings.source.double() @ given.embeddings.target.double().T).numpy()
     assert_cells(found, dense_neighbors(cosines, given.free(), config))
@@ -32,7 +32,7 @@ def test_what_both_found_counts_twice() -> None:
     rows = torch.nn.functional.normalize(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.1, 1.0]]))
     columns = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     nobody = np.empty((0, 2), dtype=np.int64)
-    free = undecided(Pair(rows, columns), nobody, Pair(np.arange(3), np.arange(2)), 0)
+    free = undecided([Pair(rows, columns)], nobody, Pair(np.arange(3), np.arange(2)), 0)
     config = quick(candidates=1, hubness_neighbors=1)
     cells = cells_of(neighbors_view(free, search(free, config, CPU), config))
     assert cells == pytest.approx(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
-from dense_fusion import problem
+from dense_fusion import problem, with_encoders
 
+from clusterea.fusion import undecided as module
 from clusterea.fusion.undecided import undecided
 from clusterea.numerics.ties import mixed
 from clusterea.types import Pair
@@ -15,7 +17,7 @@ NOBODY = np.empty((0, 2), dtype=np.int64)
 
 def test_all_but_the_seeds_with_what_is_theirs() -> None:
     given = problem(0)
-    found = undecided(given.embeddings, given.seeds, given.keys, seed=3)
+    found = undecided([given.embeddings], given.seeds, given.keys, seed=3)
     assert found.num_entities == Pair(31, 24)
     assert found.num_places == Pair(26, 19)
     assert found.entities.map(lambda side: sorted(side.tolist())) == given.free()
@@ -29,34 +31,34 @@ def test_all_but_the_seeds_with_what_is_theirs() -> None:
 
 def test_places_follow_the_keys_and_not_the_ids() -> None:
     given = problem(0)
-    found = undecided(given.embeddings, given.seeds, given.keys, seed=3)
+    found = undecided([given.embeddings], given.seeds, given.keys, seed=3)
     for keys in found.keys:
         hashes = mixed(keys, 3)
         assert torch.equal(hashes, hashes.sort().values)
     new = np.random.default_rng(0).permutation(31)
     moved = undecided(
-        Pair(given.embeddings.source[new], given.embeddings.target),
+        [Pair(given.embeddings.source[new], given.embeddings.target)],
         np.stack([np.argsort(new)[given.seeds[:, 0]], given.seeds[:, 1]], 1),
         Pair(given.keys.source[new], given.keys.target),
         seed=3,
     )
     assert torch.equal(moved.vectors.source, found.vectors.source)
     assert new[moved.entities.source.numpy()].tolist() == found.entities.source.tolist()
-    other = undecided(given.embeddings, given.seeds, given.keys, seed=4)
+    other = undecided([given.embeddings], given.seeds, given.keys, seed=4)
     assert not torch.equal(other.entities.source, found.entities.source)
 
 
 def test_without_seeds_and_with_nothing_else() -> None:
     given = problem(0, (5, 4), num_seeds=4)
-    assert undecided(given.embeddings, NOBODY, given.keys, 0).num_places == Pair(5, 4)
-    assert undecided(given.embeddings, given.seeds, given.keys, 0).num_places == Pair(1, 0)
+    assert undecided([given.embeddings], NOBODY, given.keys, 0).num_places == Pair(5, 4)
+    assert undecided([given.embeddings], given.seeds, given.keys, 0).num_places == Pair(1, 0)
 
 
 def test_seeds_and_keys_as_tensors_and_half_precision() -> None:
     given = problem(0)
-    wanted = undecided(given.embeddings, given.seeds, given.keys, 0)
+    wanted = undecided([given.embeddings], given.seeds, given.keys, 0)
     found = undecided(
-        given.embeddings.map(lambda rows: rows.half()),
+        [given.embeddings.map(lambda rows: rows.half())],
         torch.from_numpy(given.seeds),
         given.keys.map(torch.from_numpy),
         0,
@@ -64,3 +66,57 @@ def test_seeds_and_keys_as_tensors_and_half_precision() -> None:
     assert torch.equal(found.entities.source, wanted.entities.source)
     assert found.vectors.source.dtype == torch.float32
     torch.testing.assert_close(found.vectors.source, wanted.vectors.source, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("shares", [None, [0.25, 0.25, 0.5], [0.7, 0.1, 0.2], [1.0, 0.0, 0.0]])
+def test_products_are_the_mean_of_all_encoders_cosines(shares: list[float] | None) -> None:
+    given = with_encoders(problem(0), [9, 3], shares)
+    found = undecided(given.encodings, given.seeds, given.keys, 3, shares=shares)
+    rows, columns = found.entities
+    wanted = torch.from_numpy(given.cosines())[rows][:, columns]
+    source, target = found.vectors.map(torch.Tensor.double)
+    assert source.shape[1] == 6 + 9 + 3
+    torch.testing.assert_close(source @ target.T, wanted, rtol=0, atol=1e-6)
+    assert float(source.norm(dim=1).max()) <= 1 + 1e-6
+
+
+def test_encoders_have_no_say_in_who_is_where() -> None:
+    given = with_encoders(problem(0), [9, 3], [0.7, 0.1, 0.2])
+    one = undecided([given.embeddings], given.seeds, given.keys, 3)
+    several = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
+    for before, after in zip(one.entities, several.entities, strict=True):
+        assert torch.equal(before, after)
+    assert all(torch.equal(*side) for side in one.keys.zip(several.keys))
+    assert several.num_entities == one.num_entities
+
+
+def test_the_same_encoder_twice_has_the_same_products() -> None:
+    given = problem(0)
+    one = undecided([given.embeddings], given.seeds, given.keys, 3).vectors
+    two = undecided([given.embeddings] * 2, given.seeds, given.keys, 3).vectors
+    torch.testing.assert_close(
+        two.source @ two.target.T, one.source @ one.target.T, rtol=0, atol=1e-6
+    )
+
+
+def test_rows_are_moved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = with_encoders(problem(0), [9], [0.7, 0.3])
+    whole = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
+    for rows in (1, 7, 26):
+        monkeypatch.setattr(module, "ROWS", rows)
+        parts = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
+        assert all(torch.equal(*side) for side in parts.vectors.zip(whole.vectors))
+
+
+def test_arguments_stay_as_they_are() -> None:
+    given = with_encoders(problem(0), [9])
+    before = [each.map(torch.clone) for each in given.encodings]
+    undecided(given.encodings, given.seeds, given.keys, 3)
+    for one, other in zip(given.encodings, before, strict=True):
+        assert all(torch.equal(*side) for side in one.zip(other))
+
+
+def test_a_share_for_each_encoder() -> None:
+    given = with_encoders(problem(0), [9])
+    with pytest.raises(ValueError, match="zip"):
+        undecided(given.encodings, given.seeds, given.keys, 3, shares=[1.0])

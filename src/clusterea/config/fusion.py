@@ -21,6 +21,7 @@ class FusionConfig:
     sinkhorn_rounds: int = 100  # K_s
     sinkhorn_temperature: float = 0.02  # the paper gives none; its release has 0.001
     outside: Outside = "neighbors"  # what an entity of a mini-batch may have instead of a partner
+    global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
     global_similarity: bool = True  # off: the mini-batches' similarities alone
     csls: bool = True  # off: neither the global nor the fused similarity is shifted
     search: Search = "exact"  # approximate: by faiss, on the CPU

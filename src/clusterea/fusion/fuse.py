@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.mini_batches import mini_batch_view
-from clusterea.fusion.neighbors import neighbors_view, search
+from clusterea.fusion.neighbors import neighbors_view, normalized_view, search
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics.cells import add, min_max, sparse_csls
 from clusterea.numerics.knn import Nearest
@@ -20,44 +21,50 @@ Progress = Callable[[str, int, int], None]  # what is being done, how far, of ho
 
 @torch.no_grad()
 def fuse(
-    embeddings: Pair[Tensor],
+    encodings: Sequence[Pair[Tensor]],
     partitions: Sequence[Partition],
     seeds: IntArray | Tensor,
     keys: Pair[IntArray] | Pair[Tensor],
     config: FusionConfig,
     *,
+    shares: Sequence[float] | None = None,
     device: torch.device | None = None,
     block_cells: int | None = None,
     progress: Progress | None = None,
 ) -> Similarity:
-    """M_F = Sp-CSLS(M_L + M_G), in [0, 1], over every entity that no seed decides.
+    """M_F = Sp-CSLS(M_L + M_N + M_G), in [0, 1], over every entity that no seed decides.
 
     M_L is the sum of the partitions' Sinkhorn-normalized mini-batches, M_G the Sp-CSLS of the
-    nearest neighbours both ways.
+    nearest neighbours both ways. M_N, which the paper does not have, is Sinkhorn's normalization of
+    all nearest neighbours at once.
 
     Args:
-        embeddings: (entities, dim) of each side, rows of unit length.
+        encodings: (entities, dim) of each side, rows of unit length: one pair for each encoder.
+            What is fused are the means of their cosines.
         partitions: One for each sampler.
         seeds: (n, 2): their rows and columns are left out.
         keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
         config: What to compute.
+        shares: What each encoder's cosines weigh, 1 in all; the same if not given.
         device: Where; that of the embeddings if not given.
         block_cells: Of the blocks worked on at a time: speed and memory, never the result.
         progress: Called now and then.
     """
-    device = device or embeddings.source.device
-    entities = undecided(embeddings, seeds, keys, config.seed, device)
+    device = device or encodings[0].source.device
+    entities = undecided(encodings, seeds, keys, config.seed, device, shares)
     found = search(entities, config, device, block_cells, _named(progress, "nearest neighbours"))
     options = _outside(found, config)
-    fused: Similarity | None = None
-    for index, partition in enumerate(partitions):
-        step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
-        view = mini_batch_view(entities, partition, options, config, device, block_cells, step)
-        fused = view if fused is None else add(fused, view)
-    if config.global_similarity or fused is None:
-        view = _shifted(neighbors_view(entities, found, config), entities, found, config)
-        fused = view if fused is None else add(fused, view)
-    return _shifted(fused, entities, found, config)
+
+    def views() -> Iterator[Similarity]:
+        for index, partition in enumerate(partitions):
+            step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
+            yield mini_batch_view(entities, partition, options, config, device, block_cells, step)
+        if config.global_sinkhorn:
+            yield normalized_view(entities, found, options, config)
+        if config.global_similarity or not (partitions or config.global_sinkhorn):
+            yield _shifted(neighbors_view(entities, found, config), entities, found, config)
+
+    return _shifted(reduce(add, views()), entities, found, config)
 
 
 def _shifted(

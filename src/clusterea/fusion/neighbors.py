@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
-from clusterea.numerics.cells import both_ways
+from clusterea.numerics.cells import both_ways, from_cells
 from clusterea.numerics.knn import Nearest, nearest, nearest_approximate
-from clusterea.types import Similarity
+from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
+from clusterea.types import Pair, Similarity
 
 
 def search(
@@ -43,3 +45,21 @@ def neighbors_view(entities: Undecided, found: Nearest, config: FusionConfig) ->
     """The cosines of both directions' candidates. A pair that both found counts twice."""
     candidates = found.map(lambda side: side.first(config.candidates))
     return both_ways(candidates, entities=entities.entities, num_entities=entities.num_entities)
+
+
+def normalized_view(
+    entities: Undecided, found: Nearest, outside: Pair[Tensor] | None, config: FusionConfig
+) -> Similarity:
+    """Sinkhorn on the candidates of both directions: what mini-batches approximate, sparsely.
+
+    It works by place, so that its sums are added in an order that owes nothing to entities' ids.
+    """
+    candidates = both_ways(found.map(lambda side: side.first(config.candidates)), twice=False)
+    scaled = sparse_sinkhorn(
+        candidates, config.sinkhorn_temperature, config.sinkhorn_rounds, outside
+    )
+    places = Pair(scaled.rows(), scaled.columns)
+    rows, columns = entities.entities.zip(places).map(
+        lambda side: side[0].to(side[1].device)[side[1]]
+    )
+    return from_cells(rows, columns, scaled.values, entities.num_entities)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +23,7 @@ class Undecided:
     """
 
     entities: Pair[Tensor]  # (places,) int64: the entity at each place
-    vectors: Pair[Tensor]  # (places, dim) of unit length; float16 where a GPU works on them
+    vectors: Pair[Tensor]  # (places, dim) of length 1 at most; float16 where a GPU works on them
     keys: Pair[Tensor]  # (places,) int64, what decides ties
     num_entities: Pair[int]
 
@@ -32,38 +33,49 @@ class Undecided:
 
 
 def undecided(
-    embeddings: Pair[Tensor],
+    encodings: Sequence[Pair[Tensor]],
     seeds: IntArray | Tensor,
     keys: Pair[IntArray] | Pair[Tensor],
     seed: int,
     device: torch.device | None = None,
+    shares: Sequence[float] | None = None,
 ) -> Undecided:
     """The entities that no seed decides. Nobody says which of them have a counterpart.
 
-    A GPU holds their vectors in float16, and every cosine is one of these: half of the memory, and
+    Where there are several encoders, a product of two vectors is the mean of their cosines,
+    weighted by their shares: the working copy has the rows of all side by side, each scaled by the
+    root of its share.
+
+    A GPU holds the vectors in float16, and every cosine is one of these: half of the memory, and
     products that differ from those of float32 by some 1e-5.
     """
-    device = device or embeddings.source.device
+    device = device or encodings[0].source.device
     links = torch.asarray(seeds, dtype=torch.int64, device="cpu", copy=True).reshape(-1, 2)
     kind = torch.float16 if device.type == "cuda" else torch.float32
 
-    def side(rows: Tensor, ends: Tensor, all_keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        is_free = torch.ones(len(rows), dtype=torch.bool)
+    shares = shares or [1 / len(encodings)] * len(encodings)
+
+    def side(tables: list[Tensor], ends: Tensor, all_keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        is_free = torch.ones(len(tables[0]), dtype=torch.bool)
         is_free[ends] = False
         free = is_free.nonzero().flatten()
         free = free[mixed(all_keys[free], seed).argsort()]
-        vectors = torch.empty(len(free), rows.shape[1], dtype=kind, device=device)
-        for start in range(0, len(free), ROWS):
-            chosen = free[start : start + ROWS].to(rows.device)
-            vectors[start : start + ROWS] = rows.index_select(0, chosen).to(device)
+        widths = [rows.shape[1] for rows in tables]
+        vectors = torch.empty(len(free), sum(widths), dtype=kind, device=device)
+        parts = torch.split(vectors, widths, dim=1)
+        for rows, part, share in zip(tables, parts, shares, strict=True):
+            for start in range(0, len(free), ROWS):
+                chosen = free[start : start + ROWS].to(rows.device)
+                moved = rows.index_select(0, chosen).to(device)
+                part[start : start + ROWS] = moved if share == 1 else moved * share**0.5
         return free, vectors, all_keys[free]
 
     of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))
-    source = side(embeddings.source, links[:, 0], of_entity.source)
-    target = side(embeddings.target, links[:, 1], of_entity.target)
+    source = side([each.source for each in encodings], links[:, 0], of_entity.source)
+    target = side([each.target for each in encodings], links[:, 1], of_entity.target)
     return Undecided(
         Pair(source[0], target[0]),
         Pair(source[1], target[1]),
         Pair(source[2], target[2]),
-        embeddings.map(len),
+        encodings[0].map(len),
     )

@@ -111,6 +111,19 @@ def min_max(similarity: Similarity) -> Similarity:
     return replace(similarity, values=torch.where(high > low, scaled, torch.ones_like(scaled)))
 
 
+def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity:
+    """The same without the cells of these rows and of these columns."""
+    device, sizes = similarity.values.device, similarity.num_entities
+    is_open = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
+    is_open.source[rows.to(device)] = False
+    is_open.target[columns.to(device)] = False
+    kept = is_open.source[similarity.rows()] & is_open.target[similarity.columns]
+    if bool(kept.all()):
+        return similarity
+    counts = similarity.rows()[kept].bincount(minlength=sizes.source)
+    return Similarity(offsets_of(counts), similarity.columns[kept], similarity.values[kept], sizes)
+
+
 def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Similarity:
     """The k largest cells of each row; of equal ones those with the larger `pair_hash`."""
     order = row_order(similarity, ties, seed)
