@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from clusterea.config.checks import check_choice, check_least
+from clusterea.errors import InputError
 
 MethodName = Literal["one-to-one", "greedy", "mutual", "best", "stable", "hungarian"]
 
@@ -15,12 +16,16 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
+    held_out: float = 0.0  # share of the seeds that nothing learns from but the confidence
+    abstain: bool = True  # where seeds are held out: no link that F1 expects to be better without
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
         check_choice("matching method", self.method, MethodName)
+        if not 0 <= self.held_out < 1:
+            raise InputError(f"held_out must be a number in [0, 1). Got {self.held_out} instead.")
         check_least("seed", self.seed, 0)
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that the result depends on: all of them."""
-        return asdict(self)
+        """The fields that the result depends on; who was held out, the similarity's parents say."""
+        return {name: value for name, value in asdict(self).items() if name != "held_out"}

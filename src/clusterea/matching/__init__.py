@@ -9,16 +9,27 @@ from torch import Tensor
 
 from clusterea.errors import look_up
 from clusterea.matching.best import best
+from clusterea.matching.calibrated import calibrated, merged, without_pairs
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
 from clusterea.matching.greedy import greedy
 from clusterea.matching.hungarian import hungarian
 from clusterea.matching.mutual import mutual
 from clusterea.matching.one_to_one import one_to_one
+from clusterea.matching.pseudo_seeds import pseudo_seeds
 from clusterea.matching.stable import stable
 from clusterea.types import Alignment, IntArray, Pair, Similarity
 
-__all__ = ["MATCHERS", "Cells", "find_matcher", "match"]
+__all__ = [
+    "MATCHERS",
+    "Cells",
+    "calibrated",
+    "find_matcher",
+    "match",
+    "merged",
+    "pseudo_seeds",
+    "without_pairs",
+]
 
 Matcher = Callable[[Cells], Cells]  # the cells to choose from → those chosen
 MATCHERS: dict[str, Matcher] = {

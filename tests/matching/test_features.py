@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from math import log, log1p
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_similarities import NAN, NO_SEEDS, sparse
+from torch import Tensor
+
+from clusterea.matching.features import FEATURES, link_features
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
+from small_graphs import HAND, pairs, random_pair
+
+
+def neighbors(graph: KnowledgeGraph) -> list[set[int]]:
+    result: list[set[int]] = [set() for _ in range(graph.num_entities)]
+    for head, _, tail in graph.triples.tolist():
+        if head != tail:
+            result[head].add(tail)
+            result[tail].add(head)
+    return result
+
+
+def rival(line: list[float], at: int) -> float | None:
+    return max((value for i, value in enumerate(line) if i != at and value == value), default=None)
+
+
+def twin(dense: Tensor, links: Tensor, task: AlignmentTask) -> list[list[float]]:
+    """The features, link by link."""
+    near = task.graphs.map(neighbors)
+    table = dense.tolist()
+    partner = dict([*links.tolist(), *task.seeds.tolist()])
+    numbers = [value for row in table for value in row if value == value]
+    result = []
+    for s, t in links.tolist():
+        score = table[s][t] if table[s][t] == table[s][t] else min(numbers, default=0.0)
+        rivals = rival(table[s], t), rival([line[t] for line in table], s)
+        support = rare = 0.0
+        for n in near.source[s]:
+            other = partner.get(n, -1)
+            if other in near.target[t]:
+                support += 1
+                rare += 1 / log(2 + len(near.source[n]) + len(near.target[other]))
+        degrees = len(near.source[s]), len(near.target[t])
+        result.append(
+            [score]
+            + [score if other is None else score - other for other in rivals]
+            + [float(other is None or score >= other) for other in rivals]
+            + [log1p(degree) for degree in degrees]
+            + [log1p(support), log1p(rare)]
+            + [support / max(degree, 1) for degree in degrees]
+        )
+    return result
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Tensor, Tensor, AlignmentTask]:
+    """Scores, some of them no cell; links, each entity in one at most; and a few seeds."""
+    graphs = draw(pairs())
+    rows, columns = graphs.map(lambda graph: graph.num_entities)
+    score = st.sampled_from([NAN, 0.25, 0.5, 1.0, -0.5])
+    scores = draw(st.lists(score, min_size=rows * columns, max_size=rows * columns))
+    sources, targets = (draw(st.permutations(range(size))) for size in (rows, columns))
+    known = list(zip(sources, targets, strict=False))
+    seeds, links = (known[slice(*cut)] for cut in pairwise((0, draw(st.integers(0, 2)), None)))
+    task = AlignmentTask(graphs, np.array(seeds, dtype=np.int64).reshape(-1, 2))
+    found = torch.tensor(links, dtype=torch.int64).reshape(-1, 2)
+    return torch.tensor(scores).reshape(rows, columns), found, task
+
+
+@given(problems())
+def test_features_are_those_of_the_loop(
+    problem: tuple[Tensor, Tensor, AlignmentTask],
+) -> None:
+    dense, links, task = problem
+    found = link_features(sparse(dense), links, task)
+    assert found.shape == (len(links), len(FEATURES))
+    assert found.dtype == torch.float32
+    assert found.flatten().tolist() == pytest.approx(
+        [value for row in twin(dense, links, task) for value in row], abs=1e-6
+    )
+
+
+def example(seed: int = 3) -> tuple[Tensor, Tensor, AlignmentTask]:
+    """Thirty entities a side, ten seeds, and links of the rest."""
+    graphs = random_pair(seed)
+    draw = torch.Generator().manual_seed(seed)
+    dense = torch.rand(30, 30, generator=draw)
+    dense[torch.rand(30, 30, generator=draw) < 0.5] = NAN
+    known = torch.stack([torch.randperm(30, generator=draw) for _ in range(2)], dim=1)
+    return dense, known[10:], AlignmentTask(graphs, known[:10].numpy())
+
+
+def test_the_other_direction_has_the_features_of_the_other_side() -> None:
+    dense, links, task = example()
+    one = link_features(sparse(dense), links, task)
+    other = link_features(sparse(dense.T), links.flip(1), task.swap())
+    exchanged = [0, 2, 1, 4, 3, 6, 5, 7, 8, 10, 9]
+    torch.testing.assert_close(other[:, exchanged], one)
+
+
+def test_renumbered_entities_keep_their_features() -> None:
+    dense, links, task = example()
+    new = Pair(*(torch.randperm(30, generator=torch.Generator().manual_seed(i)) for i in (0, 1)))
+    renamed = torch.empty_like(dense)
+    renamed[new.source.unsqueeze(1), new.target.unsqueeze(0)] = dense
+
+    def moved(side: tuple[KnowledgeGraph, Tensor]) -> KnowledgeGraph:
+        graph, ids = side
+        triples = graph.triples.copy()
+        triples[:, [0, 2]] = ids.numpy()[triples[:, [0, 2]]]
+        return KnowledgeGraph(triples, graph.num_entities, graph.num_relations)
+
+    def ids(known: Tensor) -> Tensor:
+        return torch.stack([new.source[known[:, 0]], new.target[known[:, 1]]], dim=1)
+
+    seeds = ids(torch.tensor(task.seeds)).numpy()
+    again = AlignmentTask(task.graphs.zip(new).map(moved), seeds)
+    order = torch.randperm(len(links), generator=torch.Generator().manual_seed(2))
+    torch.testing.assert_close(
+        link_features(sparse(renamed), ids(links[order]), again),
+        link_features(sparse(dense), links, task)[order],
+    )
+
+
+def test_support_comes_from_seeds_and_links() -> None:
+    # Source 0 has neighbors 1 and 3, target 0 has 1, 2 and 3.
+    task = AlignmentTask(HAND, np.array([[1, 1]]))
+    links = torch.tensor([[0, 0], [3, 2], [5, 3]])
+    features = link_features(sparse(torch.ones(6, 4)), links, task)
+    column = {name: features[:, at].tolist() for at, name in enumerate(FEATURES)}
+    assert column["support"][0] == pytest.approx(log1p(2))
+    assert column["source share"][0] == 1
+    assert column["target share"][0] == pytest.approx(2 / 3)
+    assert column["support"][2] == column["source share"][2] == 0  # entity 5 is in no triple
+
+
+def test_nothing_is_needed() -> None:
+    task = AlignmentTask(HAND, np.empty((0, 2), dtype=np.int64))
+    nothing = sparse(torch.full((6, 4), NAN))
+    assert link_features(nothing, NO_SEEDS, task).shape == (0, len(FEATURES))
+    assert link_features(nothing, torch.tensor([[0, 0]]), task)[0, :3].tolist() == [0, 0, 0]
+
+
+def test_half_precision_scores_will_do() -> None:
+    dense, links, task = example()
+    half = link_features(sparse(dense.half()), links, task)
+    torch.testing.assert_close(half, link_features(sparse(dense.half().float()), links, task))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_a_gpu_finds_the_same() -> None:
+    dense, links, task = example()
+    found = link_features(sparse(dense).to("cuda"), links, task)
+    assert found.device.type == "cuda"
+    torch.testing.assert_close(found.cpu(), link_features(sparse(dense), links, task))
