@@ -87,7 +87,7 @@ class Runs:
             sampling_seconds[sampler] = self._partitions[key][1]
         start = time.perf_counter()
         similarity = fuse(
-            embeddings, partitions, task.seeds, task.tie_keys, config.fusion, device=device
+            [embeddings], partitions, task.seeds, task.tie_keys, config.fusion, device=device
         )
         fusion_seconds = time.perf_counter() - start
         alignment, matching_seconds = None, None

@@ -4,7 +4,8 @@
 
 Generates the pair, trains a little (its time is measured by training_speed.py), and then runs
 CMCS, ISCS both ways, the whole fusion, matching and evaluation as `align --preset paper` would.
-METIS runs in processes of its own from the start; what ISCS waits for it is shown apart.
+METIS runs in processes of its own from the start; what ISCS waits for it is shown apart. `--memory`
+bounds the mini-batches, as it does in `align`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from clusterea.evaluation.overlap import overlap
 from clusterea.fusion import fuse
 from clusterea.matching import match
 from clusterea.pipeline import Artifacts, Cuts, choose_device, measured
+from clusterea.pipeline.memory import largest_batch, parse_size
 from clusterea.samplers import Place, sample
 from clusterea.training import train
 from clusterea.types import IntArray, KnowledgeGraph
@@ -77,6 +79,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=1, help="of training")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="STAGE.FIELD=V")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--memory", default="20GB", help="of the GPU, or of the host without one")
     parser.add_argument("--out", type=Path, help="write the figures here, as JSON")
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
@@ -88,7 +91,10 @@ def main() -> None:
     benchmark = replace(whole, task=task, test_links=whole.task.seeds[count:])
     larger = max(graph.num_entities for graph in task.graphs)
     settings = [f"training.epochs={arguments.epochs}", "sampling.classifier=softmax"]
-    config = preset("paper", larger, settings=[*settings, *arguments.settings])
+    config = preset("paper", larger, settings=settings)
+    most = largest_batch(parse_size(arguments.memory), device, config, task)
+    bound = f"sampling.max_batch={most}"
+    config = preset("paper", larger, settings=[*settings, bound, *arguments.settings])
     cuts = Cuts(Artifacts(None), task_key(task), task)
     waited = 0.0
 
@@ -125,7 +131,7 @@ def main() -> None:
     similarity = stages.run(
         "fusion",
         lambda: fuse(
-            embeddings, partitions, task.seeds, task.tie_keys, config.fusion, device=device
+            [embeddings], partitions, task.seeds, task.tie_keys, config.fusion, device=device
         ),
     )
     print(similarity, flush=True)
