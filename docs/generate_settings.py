@@ -17,7 +17,9 @@ from clusterea.config import (
     STAGES,
     FusionConfig,
     MatchingConfig,
+    PropagationConfig,
     SamplingConfig,
+    SelfTrainingConfig,
     TrainingConfig,
     preset,
 )
@@ -25,8 +27,10 @@ from clusterea.config import (
 PAGE = Path(__file__).with_name("settings.md")
 CONFIGS: dict[str, Any] = {
     "training": TrainingConfig,
+    "propagation": PropagationConfig,
     "sampling": SamplingConfig,
     "fusion": FusionConfig,
+    "self_training": SelfTrainingConfig,
     "matching": MatchingConfig,
 }
 # A comment that names a symbol of the paper begins with it: `# K_r: cells of a row …`.
@@ -46,6 +50,7 @@ WORDS = {
     "training.seed": "of everything that training draws; `--seed` sets that of every stage",
     "training.graph_memory": "where the graph lies while training",
     "training.table_memory": "where the entity table lies while training",
+    "propagation.seed": "of the labels and the projections",
     "sampling.num_batches": "mini-batches of each sampler",
     "sampling.kmeans_rounds": "of CMCS's k-means, at most",
     "sampling.kmeans_tolerance": "k-means stops when its centers move less",
@@ -54,7 +59,7 @@ WORDS = {
     "sampling.gcn_epochs": "of ISCS's network",
     "sampling.gcn_rate": "learning rate of ISCS's network",
     "sampling.seed": "of everything that samplers draw",
-    "fusion.sinkhorn_rounds": "rounds of Sinkhorn in each mini-batch",
+    "fusion.sinkhorn_rounds": "rounds of Sinkhorn, in each mini-batch or on all candidates",
     "matching.method": "see [matching](matching.md)",
 }
 HEAD = """\
@@ -148,8 +153,12 @@ def shown(value: Any) -> str:
 def preset_rows() -> list[str]:
     """Settings that differ between the presets or the sizes, a column for each preset."""
     configs = {name: [preset(name, size) for size in SIZES] for name in PRESETS}
-    samplers = [", ".join(sized[0].samplers) for sized in configs.values()]
-    lines = ["| `--samplers` | " + " | ".join(samplers) + " |"]
+    models = [", ".join(sized[0].models) for sized in configs.values()]
+    samplers = [", ".join(sized[0].samplers) or "none" for sized in configs.values()]
+    lines = [
+        f"| `--{name}` | " + " | ".join(cells) + " |"
+        for name, cells in (("model", models), ("samplers", samplers))
+    ]
     for stage in STAGES:
         for field in fields(CONFIGS[stage]):
             cells = [
@@ -169,7 +178,7 @@ def page() -> str:
     for stage in STAGES:
         table = "\n".join(rows(stage))
         parts.append(
-            f"## {stage.capitalize()}\n\n"
+            f"## {stage.capitalize().replace('_', '-')}\n\n"
             f"| setting (`{stage}.…`) | symbol | type | default | what it is |\n"
             f"|---|---|---|---|---|\n{table}\n"
         )

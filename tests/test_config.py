@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from clusterea.config import (
+    MatchingConfig,
+    PropagationConfig,
     SamplingConfig,
+    SelfTrainingConfig,
     TrainingConfig,
     training_config,
     with_settings,
@@ -222,6 +225,66 @@ class TestSampling:
             changed: SamplingConfig = replace(base, **change)
             different = {name for name in SAMPLERS if base.recipe(name) != changed.recipe(name)}
             assert different == concerned
+
+
+class TestPropagation:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"dimension": 0}, r"dimension must be an int in \[1, inf\). Got 0"),
+            ({"features": 0}, r"features must be an int in \[1, inf\). Got 0"),
+            ({"rounds": -1}, r"rounds must be an int in \[0, inf\). Got -1"),
+            ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
+            ({"self_weight": -0.1}, r"self_weight must be a number in \[0, inf\). Got -0.1"),
+            ({"own_weight": float("nan")}, r"own_weight must be a number in \[0, inf\). Got nan"),
+            ({"hub_damping": float("inf")}, r"hub_damping must be a number in \[0, inf\). Got inf"),
+        ],
+    )
+    def test_what_is_refused(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            PropagationConfig(**changes)
+
+    def test_its_recipe_says_which_encoder_it_is(self) -> None:
+        config = PropagationConfig()
+        assert config.recipe()["model"] == config.model == "label-propagation"
+        assert set(config.recipe()) == {"model", *(field.name for field in fields(config))}
+        assert config.recipe() != replace(config, rounds=1).recipe()
+
+
+class TestSelfTraining:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"rounds": -1}, r"rounds must be an int in \[0, inf\). Got -1"),
+            ({"folds": 0}, r"folds must be an int in \[1, inf\). Got 0"),
+            ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
+            ({"threshold": 1.1}, r"threshold must be a number in \[0, 1\]. Got 1.1"),
+            ({"threshold": float("nan")}, r"threshold must be a number in \[0, 1\]. Got nan"),
+            ({"least_gain": -0.1}, r"least_gain must be a number in \[0, 1\]. Got -0.1"),
+        ],
+    )
+    def test_what_is_refused(self, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            SelfTrainingConfig(**changes)
+
+    def test_how_many_rounds_there_are_changes_none_of_them(self) -> None:
+        base = SelfTrainingConfig()
+        assert replace(base, rounds=3, folds=2, least_gain=0.5).recipe() == base.recipe()
+        assert replace(base, threshold=0.6).recipe() != base.recipe()
+        assert replace(base, seed=1).recipe() != base.recipe()
+
+
+class TestMatching:
+    @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+    def test_what_is_refused(self, share: float) -> None:
+        with pytest.raises(
+            InputError, match=rf"held_out must be a number in \[0, 1\). Got {share}"
+        ):
+            MatchingConfig(held_out=share)
+
+    def test_all_of_it_counts_but_what_the_similarity_tells(self) -> None:
+        base = MatchingConfig()
+        assert set(base.recipe()) == {field.name for field in fields(base)} - {"held_out"}
 
 
 class TestStages:

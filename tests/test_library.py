@@ -22,7 +22,13 @@ from clusterea.types import Pair
 SHAPE = replace(
     SHAPES["demo"], entities=Pair(300, 250), triples=Pair(1500, 1200), relations=Pair(9, 7)
 )
-FEW = {"training.epochs": 2, "training.dimension": 16}
+FEW: dict[str, int | str] = {
+    "training.epochs": 2,
+    "training.dimension": 16,
+    "propagation.dimension": 32,
+    "propagation.features": 48,
+    "self_training.rounds": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +53,47 @@ def test_settings_may_be_a_mapping_or_text(folder: Path) -> None:
     )
     assert one.config == other.config
     assert torch.equal(one.alignment.links, other.alignment.links)
-    assert [cost.stage for cost in one.timings] == [
-        "training",
-        "sampling: cmcs",
-        "fusion",
-        "matching",
-    ]
+    assert one.config.propagation.features == 48
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "samplers", "stages"),
+    [
+        ("fast", None, None, ["propagation", "fusion"]),
+        ("fast", "dual-amn", ["vps"], ["training", "sampling: vps", "fusion"]),
+        ("fast", "label-propagation,dual-amn", None, ["propagation", "training", "fusion"]),
+        ("paper", None, ["cmcs"], ["training", "sampling: cmcs", "fusion"]),
+        (
+            "default",
+            None,
+            None,
+            [
+                *("training", "propagation", "fusion", "self-training, round 1"),
+                *("training, round 1",) * 2,
+                *("propagation, round 1",) * 2,
+                "fusion, round 1",
+            ],
+        ),
+    ],
+)
+def test_encoders_and_samplers_as_asked(
+    preset: str, model: str | None, samplers: list[str] | None, stages: list[str], folder: Path
+) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    settings = FEW | ({} if preset == "default" else {"self_training.rounds": 0})
+    settings |= {"sampling.classifier": "softmax", "self_training.threshold": 0}
+    result = clusterea.align(
+        task, preset, model=model, samplers=samplers, settings=settings, device="cpu"
+    )
+    assert [cost.stage for cost in result.timings] == [*stages, "matching"]
+    if model is not None:
+        assert result.config.models == tuple(model.split(","))
 
 
 def test_a_run_folder_is_used_again(folder: Path, tmp_path: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     for again in (False, True):
-        result = clusterea.align(task, "fast", settings=FEW, device="cpu", run=tmp_path / "run")
+        result = clusterea.align(task, "default", settings=FEW, device="cpu", run=tmp_path / "run")
         assert all(cost.reused == again for cost in result.timings)
 
 
@@ -69,11 +104,23 @@ def test_an_unknown_sampler_is_refused_before_any_work(folder: Path, tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-def test_threads_get_what_each_asked_for(folder: Path) -> None:
+def test_so_is_an_unknown_model(folder: Path, tmp_path: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    for model in ("dual-anm", "label-propagation,dual-anm"):
+        with pytest.raises(InputError, match="unknown model 'dual-anm'.*Did you mean 'dual-amn'"):
+            clusterea.align(task, "fast", model=model, device="cpu", run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_threads_get_what_each_asked_for(preset: str, folder: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
 
     def run(seed: int) -> torch.Tensor:
-        result = clusterea.align(task, "fast", settings=FEW, device="cpu", seed=seed)
+        few = FEW | {"sampling.classifier": "softmax", "sampling.gcn_epochs": 5}
+        if preset == "paper":
+            few["self_training.rounds"] = 0
+        result = clusterea.align(task, preset, settings=few, device="cpu", seed=seed)
         return result.alignment.links
 
     alone = [run(seed) for seed in (0, 1)]

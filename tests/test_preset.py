@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from clusterea.config import (
+    LABEL_PROPAGATION,
     PRESETS,
     STAGES,
     Config,
     FusionConfig,
     MatchingConfig,
+    PropagationConfig,
     SamplingConfig,
+    SelfTrainingConfig,
     TrainingConfig,
     config_with,
     preset,
@@ -23,13 +26,15 @@ from clusterea.config import (
 )
 from clusterea.config.preset import both_ways
 from clusterea.errors import InputError
-from clusterea.models import find_encoder
+from clusterea.models import check_model
 from clusterea.samplers import find_sampler
 
 KINDS: dict[str, Any] = {
     "training": TrainingConfig,
+    "propagation": PropagationConfig,
     "sampling": SamplingConfig,
     "fusion": FusionConfig,
+    "self_training": SelfTrainingConfig,
     "matching": MatchingConfig,
 }
 SIZES = [(2, 0), (50_000, 0), (50_001, 1), (500_000, 1), (500_001, 2), (10**7, 2)]
@@ -42,17 +47,18 @@ def table(name: str) -> dict[str, Any]:
 class TestFiles:
     def test_stages_are_those_of_the_config(self) -> None:
         assert tuple(KINDS) == STAGES
-        assert {field.name for field in fields(Config)} == {*STAGES, "samplers"}
+        assert {field.name for field in fields(Config)} == {*STAGES, "models", "samplers"}
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_hold_known_fields_only(self, name: str) -> None:
         data = table(name)
-        assert set(data) <= {"samplers", "sizes", *STAGES}
+        assert set(data) <= {"models", "samplers", "sizes", *STAGES}
         for part in (data, *data["sizes"]):
             for stage in STAGES:
                 known = {field.name for field in fields(KINDS[stage])}
                 assert set(part.get(stage, {})) <= known
-                assert "seed" not in part.get(stage, {})  # which is the caller's
+                # The seed is the caller's; models are named for all stages.
+                assert not {"seed", "model"} & set(part.get(stage, {}))
         for row in data["sizes"]:
             assert set(row) <= {"entities", *STAGES}
 
@@ -66,7 +72,8 @@ class TestFiles:
     @pytest.mark.parametrize("name", PRESETS)
     def test_name_what_exists(self, name: str) -> None:
         config = preset(name, 1000)
-        find_encoder(config.training.model)
+        for model in config.models:
+            check_model(model)
         for sampler in config.samplers:
             find_sampler(sampler)
 
@@ -94,18 +101,53 @@ class TestSizes:
         assert config.fusion.csls
         assert config.fusion.global_similarity
         assert config.fusion.sinkhorn
+        assert not config.fusion.global_sinkhorn
         assert config.samplers == ("cmcs", "iscs", "iscs-reverse")
+        assert config.models == ("dual-amn",)
+        assert config.self_training.rounds == 0
+        assert config.matching.held_out == 0
         assert config.training == replace(training_config("dual-amn"), epochs=(20, 20, 10)[row])
 
-    @pytest.mark.parametrize("name", ["default", "fast"])
+    @pytest.mark.parametrize("name", PRESETS)
     @pytest.mark.parametrize(("entities", "row"), SIZES)
-    def test_others(self, name: str, entities: int, row: int) -> None:
-        config, rows = preset(name, entities), table(name)["sizes"]
+    def test_what_the_file_says_counts(self, name: str, entities: int, row: int) -> None:
+        data = table(name)
+        config = preset(name, entities)
         assert config.sampling.num_batches == (5, 10, 30)[row]
-        epochs = rows[row].get("training", {}).get("epochs", table(name)["training"].get("epochs"))
-        assert config.training.epochs == epochs
-        for field, value in rows[row]["sampling"].items():
-            assert getattr(config.sampling, field) == value
+        for stage in set(STAGES) - {"training"}:
+            own = getattr(config, stage)
+            said = data.get(stage, {}) | data["sizes"][row].get(stage, {})
+            assert own == KINDS[stage](**said)
+
+    @pytest.mark.parametrize("name", PRESETS)
+    @pytest.mark.parametrize(("entities", "row"), SIZES)
+    def test_so_do_the_epochs_where_a_model_is_trained(
+        self, name: str, entities: int, row: int
+    ) -> None:
+        data = table(name)
+        said = data.get("training", {}) | data["sizes"][row].get("training", {})
+        config = preset(name, entities, model="dual-amn")
+        assert config.training == replace(training_config("dual-amn"), **said)
+
+    @pytest.mark.parametrize(("entities", "row"), SIZES)
+    def test_larger_graphs_have_fewer_rounds(self, entities: int, row: int) -> None:
+        config = preset("default", entities)
+        assert config.models == ("dual-amn", LABEL_PROPAGATION)
+        assert config.samplers == ()
+        assert (config.self_training.rounds, config.self_training.folds) == [
+            *((4, 2), (2, 1), (1, 1)),
+        ][row]
+        assert config.fusion.global_sinkhorn
+        assert config.matching.held_out == 0.05
+
+    @pytest.mark.parametrize(("entities", "row"), SIZES)
+    def test_fast_trains_nothing(self, entities: int, row: int) -> None:
+        config = preset("fast", entities)
+        assert config.encoders() == (config.propagation,)
+        found = config.propagation.dimension, config.propagation.features
+        assert found == [(1024, 2048), (512, 1024), (256, 512)][row]
+        assert config.samplers == ()
+        assert config.self_training.rounds == 0
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_larger_graphs_are_cut_into_more(self, name: str) -> None:
@@ -118,20 +160,69 @@ class TestModel:
     @pytest.mark.parametrize("entities", [1000, 10**6])
     @pytest.mark.parametrize("model", ["rrea", "gcn-align"])
     def test_another_one_has_its_own_recipe(self, model: str, entities: int, name: str) -> None:
-        config = preset(name, entities, model=model)
+        config, own = preset(name, entities, model=model), preset(name, entities)
+        assert config.models == (model,)
         assert config.training == training_config(model)
         assert config.training.epochs == 50
-        assert replace(config, training=preset(name, entities).training) == preset(name, entities)
+        assert config.encoders() == (config.training,)
+        assert replace(config, models=own.models, training=own.training) == own
 
     @pytest.mark.parametrize("name", PRESETS)
     @pytest.mark.parametrize("entities", [1000, 10**6])
     def test_naming_the_presets_own_changes_nothing(self, name: str, entities: int) -> None:
         own = preset(name, entities)
-        assert preset(name, entities, model=own.training.model) == own
+        assert preset(name, entities, model=",".join(own.models)) == own
+        assert preset(name, entities, model=" , ".join(own.models) + ",") == own
+
+    @pytest.mark.parametrize("model", ["", ",", " , "])
+    def test_none_is_refused(self, model: str) -> None:
+        with pytest.raises(InputError, match="--model must name an encoder at least. Got"):
+            preset("default", 1000, model=model)
 
     def test_settings_come_after_it(self) -> None:
         config = preset("paper", 1000, model="rrea", settings=["training.epochs=7"])
         assert config.training == training_config("rrea", epochs=7)
+
+
+class TestEncoders:
+    """The settings of each encoder that a config names."""
+
+    def test_one_that_is_trained(self) -> None:
+        config = preset("paper", 1000, settings=["training.epochs=7"])
+        assert config.encoders() == (training_config("dual-amn", epochs=7),)
+
+    def test_one_that_is_not(self) -> None:
+        config = preset("paper", 1000, model=LABEL_PROPAGATION, settings=["propagation.rounds=1"])
+        assert config.encoders() == (PropagationConfig(rounds=1),)
+
+    @pytest.mark.parametrize("model", ["rrea,label-propagation", "label-propagation,rrea"])
+    def test_several_are_in_the_order_asked_for(self, model: str) -> None:
+        settings = ["training.epochs=7", "propagation.features=64"]
+        config = preset("default", 1000, model=model, seed=3, settings=settings)
+        assert config.models == tuple(model.split(","))
+        by_name = {
+            "rrea": training_config("rrea", epochs=7, seed=3),
+            LABEL_PROPAGATION: PropagationConfig(features=64, seed=3),
+        }
+        assert config.encoders() == tuple(by_name[name] for name in config.models)
+
+    def test_settings_of_training_are_those_of_the_first_that_is_trained(self) -> None:
+        config = preset(
+            "default",
+            1000,
+            model="label-propagation,rrea,gcn-align",
+            seed=3,
+            settings=["training.epochs=7"],
+        )
+        assert config.training.model == "rrea"
+        _, first, second = config.encoders()
+        assert first == training_config("rrea", epochs=7, seed=3)
+        assert second == training_config("gcn-align", seed=3)
+
+    def test_one_that_is_named_again_begins_with_another_seed(self) -> None:
+        config = preset("default", 1000, model="dual-amn,label-propagation,dual-amn,dual-amn")
+        assert [each.seed for each in config.encoders()] == [0, 0, 1, 2]
+        assert len({each.model for each in config.encoders()}) == 2
 
 
 class TestSamplers:
@@ -180,11 +271,11 @@ class TestChanges:
         )
 
     def test_of_a_config(self) -> None:
-        base = preset("fast", 1000)
+        base = preset("paper", 1000)
         assert config_with(base, []) == base
         changed = config_with(base, ["training.epochs=2", "matching.method=greedy"])
         assert (changed.training.epochs, changed.matching.method) == (2, "greedy")
-        assert (base.training.epochs, base.matching.method) == (8, "one-to-one")
+        assert (base.training.epochs, base.matching.method) == (20, "one-to-one")
 
     def test_presets_do_not_change_each_other(self) -> None:
         before = preset("paper", 1000)
@@ -192,10 +283,11 @@ class TestChanges:
         assert preset("paper", 1000) == before
 
     def test_as_a_table(self) -> None:
-        found = preset("fast", 1000).to_dict()
-        assert set(found) == {*STAGES, "samplers"}
-        assert found["training"]["epochs"] == 8
-        assert found["samplers"] == ("cmcs",)
+        found = preset("paper", 1000).to_dict()
+        assert set(found) == {*STAGES, "models", "samplers"}
+        assert found["training"]["epochs"] == 20
+        assert found["models"] == ("dual-amn",)
+        assert found["samplers"] == ("cmcs", "iscs", "iscs-reverse")
 
 
 class TestErrors:
@@ -234,6 +326,11 @@ class TestErrors:
             ),
             ("fusion.csls=no", "csls must be of type bool. Got 'no'"),
             ("matching.method=best-of", "unknown matching method 'best-of'; choose one of"),
+            ("self_trainig.rounds=1", "Did you mean 'self_training.rounds'"),
+            ("self_training.threshold=2", r"threshold must be a number in \[0, 1\]. Got 2.0"),
+            ("propagation.features=0", r"features must be an int in \[1, inf\). Got 0"),
+            ("matching.held_out=-1", r"held_out must be a number in \[0, 1\). Got -1.0"),
+            ("models=rrea", "unknown setting 'models'; choose one of training"),
             ("matching.seed=-2", r"seed must be an int in \[0, inf\). Got -2"),
         ],
     )

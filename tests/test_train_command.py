@@ -76,6 +76,29 @@ def test_every_model_both_ways(
     assert artifact(tmp_path).is_file()
 
 
+def test_labels_need_no_training(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    asked = [
+        *("train", pair, "--out", tmp_path, "--model", "label-propagation", "--seeds-share", "0.3"),
+        *("--set", "dimension=32", "--set", "propagation.features=48", "--device", "cpu"),
+    ]
+    first = clusterea_command(*asked)
+    assert first.code == 0, first.err
+    assert first.out.startswith("300 and 250 embeddings of 48 dimensions:\n")
+    assert str(artifact(tmp_path)) in first.out.replace("\n", "")
+    assert first.err == "Spreading the labels of 63 seeds on cpu.\n"
+    for rows in read_tensors(artifact(tmp_path)).values():
+        lengths = rows.norm(dim=1)
+        reached = lengths > 0  # by some label
+        assert reached.float().mean() > 0.9
+        assert torch.allclose(lengths[reached], torch.ones(int(reached.sum())), atol=1e-5)
+    assert not (tmp_path / "checkpoints").exists()
+    written = artifact(tmp_path).stat().st_mtime_ns
+    again = clusterea_command(*asked)
+    assert again.out == first.out
+    assert "They were there already." in again.err
+    assert artifact(tmp_path).stat().st_mtime_ns == written
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_it_ends_with_the_same_bytes(pair: Path, tmp_path: Path) -> None:
     def start(run: Path) -> subprocess.Popen[bytes]:
@@ -108,6 +131,15 @@ def test_killed_in_the_middle_it_ends_with_the_same_bytes(pair: Path, tmp_path: 
     ("arguments", "message"),
     [
         (["--model", "dual-anm"], "unknown model 'dual-anm'.*Did you mean 'dual-amn'"),
+        (["--model", "label-propagtion"], "Did you mean 'label-propagation'"),
+        (
+            ["--model", "label-propagation", "--set", "epochs=3"],
+            "unknown setting 'epochs'; choose one of dimension, features",
+        ),
+        (
+            ["--model", "label-propagation", "--set", "rounds=-1"],
+            r"rounds must be an int in \[0, inf\). Got -1",
+        ),
         (["--set", "epcohs=3"], "unknown setting 'epcohs'.*Did you mean 'epochs'"),
         (["--set", "epochs"], "--set must be FIELD=VALUE"),
         (["--set", "epochs=many"], "epochs must be of type int. Got 'many'"),

@@ -104,7 +104,7 @@ def fuse(
     links = torch.as_tensor(np.asarray(seeds), dtype=torch.int64).reshape(-1, 2)
     decide = keys or embeddings.map(lambda side: np.arange(len(side)))
     return fuse_views(
-        embeddings,
+        [embeddings],
         partitions,
         links,
         decide,

@@ -121,6 +121,10 @@ class Workspace:
                 pointer, "is damaged; delete it, and the same command makes it again."
             ) from error
 
+    def forget(self, stage: str) -> None:
+        """Later commands no longer go on from what was made for a stage."""
+        self._pointer(stage).unlink(missing_ok=True)
+
     def has(self, stage: str) -> bool:
         """Whether a stage has been done."""
         return self._pointer(stage).is_file()

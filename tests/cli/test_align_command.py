@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tiny_runs import (
-    FAST,
+    PAPER,
+    PAPER_SETTINGS,
+    ROUNDS,
+    ROUNDS_SETTINGS,
     SHARE,
     Command,
     aligned,
@@ -23,7 +26,7 @@ from tiny_runs import (
     write_rdf,
 )
 
-from clusterea.config import preset
+from clusterea.config import Config, preset
 from conftest import Ran
 
 ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
@@ -55,12 +58,32 @@ def run(finished: tuple[Path, Ran]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seeds(pair: Path) -> set[tuple[str, str]]:
+def in_rounds(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
+    """As the default preset does it."""
+    run = tmp_path_factory.mktemp("runs") / "rounds"
+    return run, aligned(pair, run, how=ROUNDS)
+
+
+SHARES = {"finished": 0.3, "in_rounds": 0.5}  # of the links that are seeds
+BOTH = pytest.mark.parametrize("of", ["finished", "in_rounds"])
+
+
+def first_links(pair: Path, share: float) -> set[tuple[str, str]]:
     links = rows(pair / "ent_links")
-    return {(row[0], row[1]) for row in links[: int(0.3 * len(links))]}
+    return {(row[0], row[1]) for row in links[: int(share * len(links))]}
 
 
+@BOTH
 class TestFiles:
+    @pytest.fixture
+    def run(self, of: str, request: pytest.FixtureRequest) -> Path:
+        run, _ = request.getfixturevalue(of)
+        return Path(run)
+
+    @pytest.fixture
+    def seeds(self, of: str, pair: Path) -> set[tuple[str, str]]:
+        return first_links(pair, SHARES[of])
+
     def test_all_are_there(self, run: Path) -> None:
         assert {path.name for path in run.iterdir()} >= OUTPUTS
 
@@ -109,7 +132,7 @@ class TestFiles:
             assert len(set(targets)) == len(targets)
             assert not set(targets) & seed_targets
 
-    def test_metrics(self, run: Path, pair: Path) -> None:
+    def test_metrics(self, of: str, run: Path, pair: Path) -> None:
         metrics = json.loads((run / "metrics.json").read_text())
         ranks = {"hits@1", "hits@10", "mrr"}
         assert set(metrics) == {
@@ -124,7 +147,7 @@ class TestFiles:
         for bucket in metrics["by_degree"]:
             assert set(bucket) == {"least", "most", "test_links"} | ranks
         links = len(rows(pair / "ent_links"))
-        assert metrics["test_links"] == links - int(0.3 * links)
+        assert metrics["test_links"] == links - int(SHARES[of] * links)
         assert sum(b["test_links"] for b in metrics["by_degree"]) == metrics["test_links"]
         assert 0 <= metrics["missing"] <= metrics["test_links"]
         assert all(0 <= rate <= 1 for rate in rates(metrics))
@@ -138,23 +161,6 @@ class TestFiles:
         assert matching["precision"] == pytest.approx(len(given & truth) / len(given))
         assert matching["recall"] == pytest.approx(len(given & truth) / len(truth))
 
-    def test_run(self, run: Path) -> None:
-        found = json.loads((run / "run.json").read_text())
-        settings = [*FAST[2:4], *FAST[4:6]][1::2]
-        expected = preset("fast", 300, settings=settings).to_dict()
-        assert found["config"] == json.loads(json.dumps(expected))  # in full
-        assert {"clusterea", "python", "torch", "numpy"} <= set(found["versions"])
-        assert all(found["versions"].values())
-        assert re.fullmatch("[0-9a-f]{64}", found["data"]["fingerprint"])
-        assert found["data"]["entities"] == [300, 250]
-        assert found["data"]["seeds"] + found["data"]["test_links"] == 212
-        names = ["training", "sampling: cmcs", "fusion", "matching", "evaluation", "writing"]
-        assert [stage["stage"] for stage in found["stages"]] == names
-        for stage in found["stages"]:
-            assert stage["seconds"] >= 0
-            assert stage["peak_host_bytes"] > 1 << 20
-            assert stage["peak_gpu_bytes"] is None  # there is none
-
     def test_report_needs_no_network(self, run: Path) -> None:
         page = (run / "report.html").read_text()
         assert page.lstrip().lower().startswith("<!doctype html>")
@@ -165,6 +171,68 @@ class TestFiles:
     def test_no_half_written_file_stays(self, run: Path) -> None:
         assert not list(run.rglob("*.part"))
         assert not list((run / "checkpoints").iterdir())
+
+
+class TestDescribed:
+    """run.json."""
+
+    @pytest.mark.parametrize(
+        ("of", "config", "stages"),
+        [
+            (
+                "finished",
+                preset("paper", 300, samplers=["cmcs"], settings=PAPER_SETTINGS),
+                ["training", "sampling: cmcs", "fusion", "matching"],
+            ),
+            (
+                "in_rounds",
+                preset("default", 300, settings=ROUNDS_SETTINGS),
+                [
+                    *("training", "propagation", "fusion", "self-training, round 1"),
+                    *("propagation, round 1", "propagation, round 1", "fusion, round 1"),
+                    *("self-training, round 2", "training, round 2", "training, round 2"),
+                    *("propagation, round 2", "propagation, round 2", "fusion, round 2"),
+                    "matching",
+                ],
+            ),
+        ],
+        ids=["finished", "in_rounds"],
+    )
+    def test_run(
+        self, of: str, config: Config, stages: list[str], request: pytest.FixtureRequest
+    ) -> None:
+        run, _ = request.getfixturevalue(of)
+        found = json.loads((run / "run.json").read_text())
+        assert found["config"] == json.loads(json.dumps(config.to_dict()))  # in full
+        assert {"clusterea", "python", "torch", "numpy"} <= set(found["versions"])
+        assert all(found["versions"].values())
+        assert re.fullmatch("[0-9a-f]{64}", found["data"]["fingerprint"])
+        assert found["data"]["entities"] == [300, 250]
+        assert found["data"]["seeds"] + found["data"]["test_links"] == 212
+        names = [*stages, "evaluation", "writing"]
+        assert [stage["stage"] for stage in found["stages"]] == names
+        for stage in found["stages"]:
+            assert stage["seconds"] >= 0
+            assert stage["peak_host_bytes"] > 1 << 20
+            assert stage["peak_gpu_bytes"] is None  # there is none
+        for key in found["artifacts"].values():
+            assert (run / key / "recipe.json").is_file()
+
+    def test_what_each_round_learned_from(
+        self, run: Path, in_rounds: tuple[Path, Ran], pair: Path, tmp_path: Path
+    ) -> None:
+        assert json.loads((run / "run.json").read_text())["self_training"] == []
+        rounds = json.loads((in_rounds[0] / "run.json").read_text())["self_training"]
+        assert [each["round"] for each in rounds] == [1, 2]
+        assert rounds[0]["new"] == rounds[0]["pseudo_seeds"]
+        for each in rounds:
+            assert set(each) == {"round", "pseudo_seeds", "new", "judged", "right"}
+            assert 0 < each["right"] <= each["judged"] <= each["pseudo_seeds"]
+            assert each["new"] <= each["pseudo_seeds"]
+        everything = ["--seeds-share", "1", "--set", "self_training.rounds=1"]
+        aligned(pair, tmp_path, *everything, how=ROUNDS)  # nothing to judge them by
+        (only,) = json.loads((tmp_path / "run.json").read_text())["self_training"]
+        assert set(only) == {"round", "pseudo_seeds", "new"}
 
 
 def rates(value: Any) -> list[float]:
@@ -181,7 +249,7 @@ class TestSaid:
         plan = ran.err.splitlines()
         sizes = "300 and 250 entities, 1,500 and 1,200 triples, 63 seeds, 149 test links."
         assert plan[0] == sizes
-        heads = ["Training", "Sampling", "Fusion", "Matching", "Expected"]
+        heads = ["Encoding", "Sampling", "Fusion", "Matching", "Expected"]
         assert [line.split()[0] for line in plan[1:6]] == heads
         assert re.search(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", ran.err)
         for stage in ("training", "sampling: cmcs", "fusion", "matching", "evaluation", "writing"):
@@ -190,6 +258,20 @@ class TestSaid:
         assert str(run / "alignment.tsv") in ran.out
         assert ran.out.splitlines()[-1] == f"Report: {run / 'report.html'}"
         assert re.search(r"^Precision [\d.]+%, recall [\d.]+%, F1 [\d.]+%\.$", ran.out, re.M)
+
+    def test_the_plan_of_several_rounds(self, in_rounds: tuple[Path, Ran]) -> None:
+        _, ran = in_rounds
+        plan = ran.err.splitlines()[1:7]
+        assert plan[:5] == [
+            "Encoding   dual-amn, 2 epochs and label-propagation, on cpu",
+            "Sampling   none: all entities at once",
+            "Fusion     Sinkhorn of 20 rounds, 20 candidates an entity, exact search",
+            "Rounds     2 of self-training at most",
+            "Matching   one-to-one; 53 seeds held out for its confidence",
+        ]
+        assert re.fullmatch(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", plan[5])
+        for stage in ("propagation", "self-training, round 1", "training, round 2"):
+            assert re.search(rf"^{stage}: [\d.]+ s, \d+ MiB$", ran.err, re.MULTILINE)
 
     def test_quiet(self, run: Path, pair: Path) -> None:
         ran = aligned(pair, run, "--quiet")
@@ -215,11 +297,13 @@ class TestDryRun:
         self, more: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
     ) -> None:
         out = tmp_path / "new" / "run"
-        ran = clusterea_command("align", pair, "--out", out, *SHARE, *FAST, "--dry-run", *more)
+        ran = clusterea_command("align", pair, "--out", out, *SHARE, *PAPER, "--dry-run", *more)
         assert ran.code == 0
         assert ran.err == ""
         assert "Sampling   cmcs: 5 mini-batches\n" in ran.out
         assert "Sinkhorn of 100 rounds, 50 candidates an entity" in ran.out
+        assert "Rounds" not in ran.out
+        assert "held out" not in ran.out
         assert not list(tmp_path.iterdir())
 
     def test_in_a_folder_that_is_there_it_changes_nothing(
@@ -229,7 +313,7 @@ class TestDryRun:
             return {path: path.stat().st_mtime_ns for path in run.rglob("*")}
 
         before = state()
-        ran = clusterea_command("align", pair, "--out", run, *FAST, "--seed", "4", "--dry-run")
+        ran = clusterea_command("align", pair, "--out", run, *PAPER, "--seed", "4", "--dry-run")
         assert ran.code == 0
         assert state() == before
 
@@ -238,10 +322,16 @@ class TestDryRun:
         [
             (["--samplers", "cmcs,iscs"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
             (["--samplers", " cmcs , vps, "], "cmcs, vps: 5 mini-batches each"),
-            (["--samplers", ""], "Sampling   none: the global similarity alone"),
-            (["--preset", "default"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
-            (["--preset", "paper"], "cmcs, iscs, iscs-reverse: 5 mini-batches each"),
-            (["--model", "rrea"], "Training   rrea, 2 epochs, on cpu"),
+            (["--samplers", ""], "Sampling   none: all entities at once"),
+            (["--model", "rrea"], "Encoding   rrea, 2 epochs, on cpu"),
+            (["--model", "label-propagation"], "Encoding   label-propagation, on cpu"),
+            (
+                ["--model", " rrea, label-propagation"],
+                "Encoding   rrea, 2 epochs and label-propagation, on cpu",
+            ),
+            (["--model", "dual-amn,dual-amn"], "dual-amn, 2 epochs and dual-amn, 2 epochs, on"),
+            (["--set", "self_training.rounds=3"], "Rounds     3 of self-training at most"),
+            (["--set", "matching.held_out=0.3"], "Matching   one-to-one; 63 seeds held out"),
             (["--set", "matching.method=mutual"], "Matching   mutual"),
             (["--set", "fusion.sinkhorn=false"], "Fusion     50 candidates an entity"),
             (["--memory", "20GiB"], "Expected "),
@@ -257,10 +347,58 @@ class TestDryRun:
         clusterea_command: Command,
     ) -> None:
         ran = clusterea_command(
-            "align", pair, "--out", tmp_path / "run", *FAST, *arguments, "--dry-run"
+            "align", pair, "--out", tmp_path / "run", *PAPER, *arguments, "--dry-run"
         )
         assert ran.code == 0, ran.err
         assert line in ran.out
+
+    @pytest.mark.parametrize(
+        ("preset_name", "lines"),
+        [
+            (
+                "paper",
+                [
+                    "Encoding   dual-amn, 20 epochs, on cpu",
+                    "Sampling   cmcs, iscs, iscs-reverse: 5 mini-batches each",
+                    "Fusion     Sinkhorn of 100 rounds, 50 candidates an entity, exact search",
+                    "Matching   one-to-one",
+                ],
+            ),
+            (
+                "default",
+                [
+                    "Encoding   dual-amn, 20 epochs and label-propagation, on cpu",
+                    "Sampling   none: all entities at once",
+                    "Fusion     Sinkhorn of 100 rounds, 100 candidates an entity, exact search",
+                    "Rounds     4 of self-training at most",
+                    "Matching   one-to-one",
+                ],
+            ),
+            (
+                "fast",
+                [
+                    "Encoding   label-propagation, on cpu",
+                    "Sampling   none: all entities at once",
+                    "Fusion     Sinkhorn of 20 rounds, 50 candidates an entity, exact search",
+                    "Matching   one-to-one",
+                ],
+            ),
+        ],
+    )
+    def test_the_plan_of_each_preset(
+        self,
+        preset_name: str,
+        lines: list[str],
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+    ) -> None:
+        ran = clusterea_command(
+            *("align", pair, "--out", tmp_path / "run", *SHARE, "--preset", preset_name),
+            *("--device", "cpu", "--dry-run"),
+        )
+        assert ran.code == 0, ran.err
+        assert ran.out.splitlines()[1:-1] == lines
 
     def test_what_will_not_fit_names_the_setting_to_change(
         self,
@@ -276,7 +414,7 @@ class TestDryRun:
             return Expected(int(8 * side * side + 1e6 * config.training.dimension), 0)
 
         monkeypatch.setattr(ALIGN, "expected_memory", pretended)
-        asked = ["align", pair, "--out", tmp_path, *FAST, "--dry-run"]
+        asked = ["align", pair, "--out", tmp_path, *PAPER, "--dry-run"]
         limit = ["--set", "sampling.max_batch=65536", "--memory"]
         ran = clusterea_command(*asked, *limit, "1GB")
         assert "Smaller mini-batches would: --set sampling.max_batch=10000." in ran.out
@@ -291,6 +429,10 @@ class TestRefused:
         [
             (["--preset", "papper"], "unknown preset 'papper'.*Did you mean 'paper'"),
             (["--model", "dual-anm"], "unknown model 'dual-anm'.*Did you mean 'dual-amn'"),
+            (["--model", "dual-amn,label-propagtion"], "Did you mean 'label-propagation'"),
+            (["--model", ","], "--model must name an encoder at least. Got ','"),
+            (["--set", "self_training.folds=0"], r"folds must be an int in \[1, inf\). Got 0"),
+            (["--set", "matching.held_out=1"], r"held_out must be a number in \[0, 1\). Got 1.0"),
             (["--samplers", "cmcs,isc"], "unknown sampler 'isc'.*Did you mean 'iscs'"),
             (["--set", "training.epcohs=3"], "unknown setting 'epcohs'.*Did you mean 'epochs'"),
             (["--set", "traning.epochs=3"], "Did you mean 'training.epochs'"),
@@ -318,7 +460,7 @@ class TestRefused:
         tmp_path: Path,
         clusterea_command: Command,
     ) -> None:
-        ran = clusterea_command("align", pair, "--out", tmp_path / "run", *FAST, *arguments)
+        ran = clusterea_command("align", pair, "--out", tmp_path / "run", *PAPER, *arguments)
         assert ran.code == 2
         assert re.search(message, ran.err, re.DOTALL), ran.err
         assert ran.out == ""
@@ -365,7 +507,7 @@ class TestRefused:
 
         monkeypatch.setattr(ALIGN, "run_align", broken)
         with pytest.raises(ZeroDivisionError):  # which Python ends with 1 and a traceback
-            clusterea_command("align", pair, "--out", tmp_path / "run", *SHARE, *FAST)
+            clusterea_command("align", pair, "--out", tmp_path / "run", *SHARE, *PAPER)
 
 
 def test_two_rdf_files(pair: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from forked import FOLDER, Forked
 from tiny_runs import (
-    FAST,
+    PAPER,
+    ROUNDS,
     SHARE,
     Command,
     aligned,
@@ -25,6 +27,11 @@ from tiny_runs import (
 from clusterea.workspace import read_tensors
 
 STAGES = ["training", "sampling: cmcs", "fusion", "matching"]
+IN_ROUNDS = [
+    *("training", "propagation", "fusion", "self-training, round 1"),
+    *("propagation, round 1", "fusion, round 1", "self-training, round 2", "training, round 2"),
+    *("propagation, round 2", "fusion, round 2", "matching"),
+]
 LONG = ["--set", "training.epochs=20"]  # long enough to be killed in the middle
 STOPPED = "Stopped. The same command goes on where this one was."
 
@@ -39,6 +46,19 @@ def unbroken(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     run = tmp_path_factory.mktemp("unbroken")
     aligned(pair, run, *LONG, "--quiet")
     return (run / "alignment.tsv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def unbroken_rounds(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("unbroken-rounds")
+    aligned(pair, run, "--quiet", how=ROUNDS)
+    return run
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """Of every artifact, and of the links."""
+    paths = [*run.glob("*-*/*"), *run.glob("*.tsv")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in paths if path.is_file()}
 
 
 def artifacts(run: Path) -> dict[Path, int]:
@@ -86,10 +106,38 @@ class TestAgain:
         assert (tmp_path / "alignment.tsv").read_bytes() == written
         check_sound(tmp_path)
 
+    def test_of_several_rounds_only_what_depends_on_a_change_is_computed(
+        self, pair: Path, unbroken_rounds: Path, tmp_path: Path
+    ) -> None:
+        run = Path(shutil.copytree(unbroken_rounds, tmp_path / "run"))
+        made = artifacts(run)
+
+        def kept(*settings: str) -> list[str]:
+            more = [word for setting in settings for word in ("--set", setting)]
+            found = reused(aligned(pair, run, "--json", *more, how=ROUNDS).err)
+            return [stage for stage in IN_ROUNDS if found.get(stage)]
+
+        assert kept() == IN_ROUNDS
+        assert artifacts(run) == made
+        assert kept("matching.method=best") == IN_ROUNDS[:-1]
+        assert kept("self_training.threshold=0.2") == IN_ROUNDS[:3]
+        assert kept("fusion.candidates=5") == IN_ROUNDS[:2]
+        assert kept("propagation.own_weight=0.5") == ["training"]
+        assert kept("training.dimension=24") == ["propagation"]
+        assert kept("matching.held_out=0.6") == []
+        assert kept() == IN_ROUNDS  # the first settings again: all still there
+        assert contents(unbroken_rounds).items() <= contents(run).items()
+        check_sound(run)
+
     def test_a_seed_concerns_everything(self, pair: Path, tmp_path: Path) -> None:
         aligned(pair, tmp_path, "--quiet")
         other = reused(aligned(pair, tmp_path, "--json", "--seed", "1").err)
         assert not any(other[stage] for stage in STAGES)
+
+    def test_and_every_round(self, pair: Path, unbroken_rounds: Path, tmp_path: Path) -> None:
+        run = Path(shutil.copytree(unbroken_rounds, tmp_path / "run"))
+        other = reused(aligned(pair, run, "--json", "--seed", "1", how=ROUNDS).err)
+        assert not any(other[stage] for stage in IN_ROUNDS)
 
     def test_other_test_links_concern_only_the_metrics(self, pair: Path, tmp_path: Path) -> None:
         files = [pair / f"rel_triples_{number}" for number in (1, 2)]
@@ -97,7 +145,7 @@ class TestAgain:
         (tmp_path / "seeds.tsv").write_text("".join(links[:63]))
         (tmp_path / "test.tsv").write_text("".join(links[63:150]))
         seeds, run = tmp_path / "seeds.tsv", tmp_path / "run"
-        asked = [*map(str, ("align", *files, "--seeds", seeds, "--out", run)), *FAST, "--json"]
+        asked = [*map(str, ("align", *files, "--seeds", seeds, "--out", run)), *PAPER, "--json"]
         first = command(*asked)
         assert first.code == 0, first.err
         assert not (tmp_path / "run" / "metrics.json").exists()
@@ -118,6 +166,13 @@ WRITES = (
     *(("/report.html", ""), ("/run.json", "")),
 )  # in the order of a run
 
+WRITES_OF_ROUNDS = (
+    *(("/.held-", ".safetensors"), ("/held-", FOLDER), ("/held.json", "")),
+    *(("/train.json", ""), ("/train-2.json", ""), ("/fuse.json", "")),
+    *(("/.pseudo-", ".safetensors"), ("/pseudo-", FOLDER), ("/train-3.json", "")),
+    *(("/train-4.json", ""), ("/match-", FOLDER)),
+)  # in the order of a run
+
 
 @pytest.mark.slow
 class TestKilled:
@@ -132,7 +187,7 @@ class TestKilled:
         self, stage: str, event: str, pair: Path, unbroken: bytes, tmp_path: Path
     ) -> None:
         run = tmp_path / "run"
-        asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, *LONG, "--json")
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *PAPER, *LONG, "--json")
         process = Forked(tmp_path, *asked)
         for line in process.err:
             told = json.loads(line)
@@ -154,11 +209,53 @@ class TestKilled:
         assert (run / "alignment.tsv").read_bytes() == unbroken
         check_sound(run)
 
+    @pytest.mark.parametrize(
+        ("stage", "event"),
+        [
+            *(("propagation", "begin"), ("fusion", "begin"), ("self-training, round 1", "begin")),
+            *(("propagation, round 1", "step"), ("fusion, round 1", "begin")),
+            *(("fusion, round 1", "step"), ("self-training, round 2", "begin")),
+            *(("training, round 2", "step"), ("fusion, round 2", "begin"), ("matching", "begin")),
+        ],
+    )
+    def test_in_a_round(
+        self, stage: str, event: str, pair: Path, unbroken_rounds: Path, tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *ROUNDS, "--json")
+        process = Forked(tmp_path, *asked)
+        for line in process.err:
+            told = json.loads(line)
+            if (told["stage"], told["event"]) == (stage, event):
+                process.send(signal.SIGKILL)
+                break
+        assert process.wait() == -signal.SIGKILL, "it was done before it could be killed"
+        assert not (run / "run.json").exists()
+        code, err = Forked(tmp_path, *asked).finish()
+        assert code == 0, err
+        assert all(reused(err)[each] for each in IN_ROUNDS[: IN_ROUNDS.index(stage)])
+        assert contents(run) == contents(unbroken_rounds)
+        check_sound(run)
+
+    def test_in_the_middle_of_each_write_of_several_rounds(
+        self, pair: Path, unbroken_rounds: Path, tmp_path: Path
+    ) -> None:
+        run = tmp_path / "run"
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *ROUNDS, "--quiet")
+        for write in WRITES_OF_ROUNDS:
+            code, err = Forked(tmp_path, *asked, die_in=write).finish()
+            assert (code, err) == (-signal.SIGKILL, ""), write
+            assert len(leftovers(run)) >= 1
+        code, err = Forked(tmp_path, *asked).finish()
+        assert (code, err) == (0, "")
+        assert contents(run) == contents(unbroken_rounds)
+        check_sound(run)
+
     def test_in_the_middle_of_each_write_one_after_the_other(
         self, pair: Path, tmp_path: Path
     ) -> None:
         run = tmp_path / "run"
-        asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, "--quiet")
+        asked = ("align", str(pair), "--out", str(run), *SHARE, *PAPER, "--quiet")
         for write in WRITES:
             code, err = Forked(tmp_path, *asked, die_in=write).finish()
             assert (code, err) == (-signal.SIGKILL, ""), write
@@ -174,7 +271,7 @@ class TestKilled:
 @pytest.mark.slow
 def test_two_runs_into_one_folder(pair: Path, unbroken: bytes, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    asked = ("align", str(pair), "--out", str(run), *SHARE, *FAST, *LONG, "--json")
+    asked = ("align", str(pair), "--out", str(run), *SHARE, *PAPER, *LONG, "--json")
     for process in [Forked(tmp_path, *asked), Forked(tmp_path, *asked)]:
         code, err = process.finish()
         assert code == 0, err
@@ -191,7 +288,7 @@ class TestStopped:
         self, stage: str, word: str, pair: Path, unbroken: bytes, tmp_path: Path
     ) -> None:
         run = tmp_path / "run"
-        process = Forked(tmp_path, "align", pair, "--out", run, *SHARE, *FAST, *LONG)
+        process = Forked(tmp_path, "align", pair, "--out", run, *SHARE, *PAPER, *LONG)
         told = []
         for line in process.err:
             told.append(line)
@@ -214,7 +311,7 @@ class TestStopped:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(import_module("clusterea.cli.align"), "run_align", interrupted)
-        ran = command("align", pair, "--out", tmp_path, *SHARE, *FAST, "--json")
+        ran = command("align", pair, "--out", tmp_path, *SHARE, *PAPER, "--json")
         assert ran.code == 130
         assert events(ran.err) == [{"event": "stopped"}]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tiny_runs import SHARE, Command, aligned, command, rows, write_pair
+from tiny_runs import ROUNDS, SHARE, Command, aligned, command, rows, write_pair
+
+from clusterea.workspace import read_tensors
 
 CPU = ["--device", "cpu"]
 TRAIN = ["--set", "dimension=16", *CPU]
@@ -24,6 +26,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("stages") / "run"
     aligned(pair, run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole_rounds(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As the default preset does it."""
+    run = tmp_path_factory.mktemp("stages") / "rounds"
+    aligned(pair, run, how=ROUNDS)
     return run
 
 
@@ -53,6 +63,107 @@ def test_stage_by_stage_comes_to_the_same_as_align(
         pq.read_table(whole / "candidates.parquet")
     )
     assert (run / "report.html").is_file()
+
+
+class TestAfterRounds:
+    """What goes on from a run of two encoders, held-out seeds and several rounds."""
+
+    # What `align` with the default preset asks of the fusion.
+    SAME = (
+        *("--samplers", "", "--set", "global_sinkhorn=true", "--set", "global_similarity=false"),
+        *("--set", "csls=false", "--set", "candidates=20", "--set", "sinkhorn_rounds=20"),
+    )
+
+    @pytest.fixture
+    def run(self, whole_rounds: Path, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(whole_rounds, tmp_path / "run"))
+
+    def test_fuse_finds_what_is_there(self, run: Path, clusterea_command: Command) -> None:
+        before = {path.name for path in run.iterdir()}
+        ran = clusterea_command("fuse", run, *self.SAME, *CPU)
+        assert ran.code == 0, ran.err
+        assert ran.err == "fusion: was there already\n"
+        assert {path.name for path in run.iterdir()} == before
+
+    def test_match_comes_to_the_same(self, run: Path, clusterea_command: Command) -> None:
+        before = {name: (run / name).read_bytes() for name in ("alignment.tsv", "metrics.json")}
+        ran = clusterea_command("match", run, *CPU)
+        assert ran.code == 0, ran.err
+        assert clusterea_command("evaluate", run).code == 0
+        assert {name: (run / name).read_bytes() for name in before} == before
+
+    def test_match_finds_what_is_there(self, run: Path, clusterea_command: Command) -> None:
+        before = {path.name for path in run.iterdir()}
+        ran = clusterea_command("match", run, *CPU)
+        assert ran.code == 0
+        assert ran.err == ""  # metrics and report are still of these links
+        assert {path.name for path in run.iterdir()} == before
+
+    def test_another_fusion_is_of_all_encoders_and_leaves_held_out_seeds_open(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("fuse", run, *self.SAME, "--set", "candidates=7", *CPU)
+        assert ran.code == 0, ran.err
+        place = Path(ran.out.splitlines()[-1].strip())
+        recipe = json.loads((place.parent / "recipe.json").read_text())
+        named = ("train", "train-2", "train-3", "train-4")
+        assert recipe["parents"] == {
+            name: json.loads((run / f"{name}.json").read_text())["key"] for name in named
+        }
+        held = read_tensors(run / current(run, "held") / "tensors.safetensors")["links"]
+        offsets = read_tensors(place)["row_offsets"]
+        assert bool((offsets.diff()[held[:, 0]] > 0).all())
+        assert clusterea_command("match", run, *CPU).code == 0
+        taken = {(row[0], row[1]) for row in rows(run / "alignment.tsv")[1:]}
+        assert taken
+        assert clusterea_command("report", run).code == 0
+
+    def test_training_anew_leaves_one_encoder(
+        self, run: Path, pair: Path, clusterea_command: Command
+    ) -> None:
+        asked = ["train", pair, "--out", run, *SHARE, "--model", "label-propagation", *CPU]
+        assert clusterea_command(*asked).code == 0
+        ran = clusterea_command("fuse", run, "--samplers", "", *CPU)
+        assert ran.code == 0, ran.err
+        place = Path(ran.out.splitlines()[-1].strip())
+        assert set(json.loads((place.parent / "recipe.json").read_text())["parents"]) == {"train"}
+        assert clusterea_command("match", run, *CPU).code == 0
+
+
+def current(run: Path, stage: str) -> str:
+    return str(json.loads((run / f"{stage}.json").read_text())["key"])
+
+
+def test_a_sampler_does_not_see_held_out_seeds_either(
+    pair: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    """What `sample` makes under a name is what `align` makes under it."""
+    aligned(pair, tmp_path, "--seeds-share", "0.5", "--set", "matching.held_out=0.5")
+    place = tmp_path / current(tmp_path, "sample-cmcs")
+    made = (place / "tensors.safetensors").read_bytes()
+    shutil.rmtree(place)
+    ran = clusterea_command("sample", tmp_path, "--set", "kmeans_starts=3", *CPU)
+    assert ran.code == 0, ran.err
+    assert current(tmp_path, "sample-cmcs") == place.name
+    assert (place / "tensors.safetensors").read_bytes() == made
+
+
+def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    """The fast preset by hand, but for its calibration."""
+    by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
+    fusion = TestAfterRounds.SAME[2:8]
+    for asked in (
+        ["train", pair, "--out", by_hand, *SHARE, "--model", "label-propagation", *CPU],
+        ["fuse", by_hand, "--samplers", "", *fusion, "--set", "sinkhorn_rounds=20", *CPU],
+        ["match", by_hand, *CPU],
+    ):
+        ran = clusterea_command(*asked)
+        assert ran.code == 0, ran.err
+    fast = ["--preset", "fast", "--set", "matching.held_out=0", *CPU]
+    aligned(pair, at_once, how=fast)
+    for stage in ("train", "fuse", "match"):
+        assert current(by_hand, stage) == current(at_once, stage)
+    assert (by_hand / "alignment.tsv").read_bytes() == (at_once / "alignment.tsv").read_bytes()
 
 
 class TestFuse:

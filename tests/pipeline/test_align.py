@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 import torch
-from small_runs import CPU, artifacts, benchmark, digests, is_clean, made, quick
+from small_runs import CPU, STAGES, artifacts, benchmark, digests, in_rounds, is_clean, made, quick
 
 import clusterea.fusion
 import clusterea.matching
@@ -20,7 +20,8 @@ import clusterea.training
 from clusterea.config import config_with
 from clusterea.errors import InputError
 from clusterea.graph.metis import MetisBeside
-from clusterea.pipeline import AlignmentResult, StageCost, align
+from clusterea.pipeline import AlignmentResult, Observer, StageCost, align
+from clusterea.pipeline.artifacts import read_artifact
 from clusterea.types import Benchmark
 from clusterea.workspace import Workspace
 
@@ -30,6 +31,11 @@ PLACES: dict[str, tuple[Any, str]] = {
     "fuse": (clusterea.fusion, "fuse"),
     "match": (clusterea.matching, "match"),
 }
+OF_ROUNDS: dict[str, tuple[Any, str]] = {
+    "propagate": (clusterea.training, "propagate"),
+    "pseudo": (clusterea.matching, "pseudo_seeds"),
+    "calibrate": (clusterea.matching, "calibrated"),
+}
 THOROUGH = quick(
     "training.epochs=40",
     "training.dimension=32",
@@ -37,7 +43,21 @@ THOROUGH = quick(
     "fusion.candidates=20",
     "fusion.sinkhorn_rounds=50",
 )
-ALL = {"train": 1, "sample": 3, "metis": 2, "fuse": 1, "match": 1}
+NONE = dict.fromkeys(STAGES, 0)
+ALL = NONE | {"train": 1, "sample": 3, "metis": 2, "fuse": 1, "match": 1}
+# Two encoders first; the untrained one in the next round; both in the last. Two folds in each.
+ALL_ROUNDS = NONE | {"held": 1, "train": 2 + 2 + 4, "fuse": 3, "pseudo": 2, "match": 1}
+FIRST_ROUND = ["training", "propagation", "fusion"]
+ROUNDS = [
+    *FIRST_ROUND,
+    "self-training, round 1",
+    *("propagation, round 1", "propagation, round 1"),
+    "fusion, round 1",
+    "self-training, round 2",
+    *("training, round 2", "training, round 2", "propagation, round 2", "propagation, round 2"),
+    "fusion, round 2",
+    "matching",
+]
 
 
 def forbid(patch: pytest.MonkeyPatch, *stages: str) -> None:
@@ -47,7 +67,45 @@ def forbid(patch: pytest.MonkeyPatch, *stages: str) -> None:
         raise RuntimeError("not to be computed")
 
     for stage in stages:
-        patch.setattr(*PLACES[stage], refuse)
+        patch.setattr(*(PLACES | OF_ROUNDS)[stage], refuse)
+
+
+def assert_same(one: AlignmentResult, other: AlignmentResult) -> None:
+    """Bit for bit."""
+    assert one.keys == other.keys
+    assert len(one.encodings) == len(other.encodings)
+    for mine, yours in zip(one.encodings, other.encodings, strict=True):
+        for rows, others in mine.zip(yours):
+            assert torch.equal(rows, others)
+    assert set(one.partitions) == set(other.partitions)
+    for sampler, partition in one.partitions.items():
+        assert partition.num_batches == other.partitions[sampler].num_batches
+        for labels, others in partition.labels.zip(other.partitions[sampler].labels):
+            assert torch.equal(labels, others)
+    assert [each.num_new for each in one.rounds] == [each.num_new for each in other.rounds]
+    for this, that in zip(one.rounds, other.rounds, strict=True):
+        assert torch.equal(this.pseudo_seeds, that.pseudo_seeds)
+    assert torch.equal(one.similarity.columns, other.similarity.columns)
+    assert torch.equal(one.similarity.values, other.similarity.values)
+    assert torch.equal(one.alignment.links, other.alignment.links)
+    assert torch.equal(one.alignment.confidence, other.alignment.confidence)
+
+
+def stopped_at(stage: str, what: str = "") -> Observer:
+    """One that interrupts where a stage begins, or where it says what it is doing."""
+
+    class Stop:
+        def begin(self, begun: str) -> None:
+            if begun == stage and not what:
+                raise KeyboardInterrupt
+
+        def step(self, begun: str, doing: str, done: int, total: int) -> None:
+            if begun == stage and what and doing.startswith(what):
+                raise KeyboardInterrupt
+
+        def end(self, cost: StageCost) -> None: ...
+
+    return Stop()
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +118,20 @@ def finished(given: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A whole run, to be copied."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     align(given.task, quick(), CPU, workspace=Workspace(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def many() -> Benchmark:
+    """With so many seeds that some are held out."""
+    return benchmark((260, 230), share=0.6)
+
+
+@pytest.fixture(scope="module")
+def of_rounds(many: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run of several rounds; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs") / "rounds"
+    align(many.task, in_rounds(), CPU, workspace=Workspace(folder))
     return folder
 
 
@@ -109,6 +181,28 @@ class TestPlantedTruth:
         assert fused.source.hits[1] >= baseline.source.hits[1]
         assert fused.target.hits[1] >= baseline.target.hits[1]
 
+    def test_rounds_beat_a_single_one(self, tmp_path: Path) -> None:
+        """Where seeds are few; with three times as many there is little left to learn."""
+        planted = benchmark((500, 450), share=0.1)
+        several = in_rounds(
+            "training.epochs=40",
+            "training.dimension=32",
+            "propagation.dimension=256",
+            "propagation.features=512",
+            "fusion.candidates=20",
+            "fusion.sinkhorn_rounds=50",
+            "self_training.threshold=0.5",
+        )
+        once = config_with(several, ["self_training.rounds=0"])
+        better, baseline = (
+            align(planted.task, config, CPU, workspace=Workspace(tmp_path))
+            .evaluate(planted.test_links)
+            .test_candidates
+            for config in (several, once)
+        )
+        for more, less in better.zip(baseline):
+            assert more.hits[1] > less.hits[1] + 0.03
+
     def test_it_is_one_to_one_and_leaves_the_seeds_alone(
         self, planted: Benchmark, result: AlignmentResult
     ) -> None:
@@ -139,18 +233,7 @@ class TestResume:
         found = align(given.task, quick(), CPU, workspace=Workspace(run))
         assert all(cost.reused for cost in found.timings)
         assert digests(run) == before
-        assert found.keys == fresh.keys
-        for one, other in found.embeddings.zip(fresh.embeddings):
-            assert torch.equal(one, other)
-        assert set(found.partitions) == set(fresh.partitions)
-        for sampler, partition in found.partitions.items():
-            assert partition.num_batches == fresh.partitions[sampler].num_batches
-            for labels, others in partition.labels.zip(fresh.partitions[sampler].labels):
-                assert torch.equal(labels, others)
-        assert torch.equal(found.similarity.columns, fresh.similarity.columns)
-        assert torch.equal(found.similarity.values, fresh.similarity.values)
-        assert torch.equal(found.alignment.links, fresh.alignment.links)
-        assert torch.equal(found.alignment.confidence, fresh.alignment.confidence)
+        assert_same(found, fresh)
         assert found.evaluate(given.test_links) == fresh.evaluate(given.test_links)
 
     @pytest.mark.parametrize(
@@ -246,19 +329,208 @@ class TestResume:
     def test_training_goes_on_from_its_checkpoint(
         self, given: Benchmark, finished: Path, tmp_path: Path
     ) -> None:
-        class Stop:
-            def begin(self, stage: str) -> None: ...
-            def end(self, cost: StageCost) -> None: ...
-            def step(self, stage: str, what: str, done: int, total: int) -> None:
-                if what.startswith("epoch 3"):
-                    raise KeyboardInterrupt
-
+        stop = stopped_at("training", "epoch 3")
         with pytest.raises(KeyboardInterrupt):
-            align(given.task, quick(), CPU, workspace=Workspace(tmp_path), observer=Stop())
+            align(given.task, quick(), CPU, workspace=Workspace(tmp_path), observer=stop)
         assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
         align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
         assert digests(tmp_path) == digests(finished)
         assert not list((tmp_path / "checkpoints").iterdir())
+
+
+class TestRounds:
+    """Self-training with two encoders, and some seeds held out: as the default preset has it."""
+
+    def test_the_stages_are_heard_in_order(self, many: Benchmark) -> None:
+        heard: list[tuple[str, str]] = []
+        steps: dict[str, list[tuple[str, int, int]]] = {}
+
+        class Ear:
+            def begin(self, stage: str) -> None:
+                heard.append(("begin", stage))
+
+            def step(self, stage: str, what: str, done: int, total: int) -> None:
+                steps.setdefault(stage, []).append((what, done, total))
+
+            def end(self, cost: StageCost) -> None:
+                heard.append(("end", cost.stage))
+
+        result = align(many.task, in_rounds(), CPU, observer=Ear())
+        assert heard == [(what, stage) for stage in ROUNDS for what in ("begin", "end")]
+        assert [cost.stage for cost in result.timings] == ROUNDS
+        silent = {stage for stage in ROUNDS if stage.startswith(("self-training", "matching"))}
+        assert set(steps) == set(ROUNDS) - silent
+        for stage, said in steps.items():
+            assert said[-1][1] == said[-1][2]
+            assert all(what for what, _, _ in said)
+            assert (said[0][0] == "labels") == stage.startswith("propagation")
+
+    def test_what_is_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
+        workspace = Workspace(of_rounds)
+        result = align(many.task, in_rounds(), CPU, workspace=workspace)
+        held = read_artifact(workspace, workspace.current("held"))["links"]
+        seeds = set(map(tuple, many.task.seeds.tolist()))
+        assert len(held) == int(0.5 * len(seeds)) > 0
+        assert set(map(tuple, held.tolist())) < seeds
+        decided = many.task.with_seeds(
+            np.array(sorted(seeds - set(map(tuple, held.tolist()))), dtype=np.int64)
+        )
+        assert len(result.rounds) == 2
+        before: set[tuple[int, ...]] = set()
+        for each in result.rounds:
+            found = set(map(tuple, each.pseudo_seeds.tolist()))
+            assert each.num_new == len(found - before)
+            for side in (0, 1):  # one-to-one, and never against a seed that was learned from
+                ends = each.pseudo_seeds[:, side].tolist()
+                assert len(set(ends)) == len(ends)
+                assert not set(ends) & set(decided.seeds[:, side].tolist())
+            before = found
+
+    def test_held_out_seeds_are_no_links_and_not_unmatched(
+        self, many: Benchmark, of_rounds: Path
+    ) -> None:
+        result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
+        for side, graph in enumerate(many.task.graphs):
+            matched = result.alignment.links[:, side].tolist()
+            unmatched = list(result.alignment.unmatched)[side].tolist()
+            decided = many.task.seeds[:, side].tolist()
+            assert sorted([*matched, *decided, *unmatched]) == list(range(graph.num_entities))
+
+    def test_the_result_says_what_it_was_made_of(
+        self, many: Benchmark, of_rounds: Path, tmp_path: Path
+    ) -> None:
+        workspace = Workspace(Path(shutil.copytree(of_rounds, tmp_path / "run")))
+        result = align(many.task, in_rounds(), CPU, workspace=workspace)
+        encoders = ["train", "train-2", "train-3", "train-4"]  # two, in two folds
+        assert set(result.keys) == {*encoders, "fuse", "match"}
+        assert [each.source.shape[1] for each in result.encodings] == [96, 96, 48, 48]
+        assert result.embeddings is result.encodings[0]
+        for stage in result.keys:
+            assert workspace.current(stage) == result.keys[stage]
+        align(many.task, quick(samplers=[]), CPU, workspace=workspace)  # of one encoder
+        assert not workspace.has("train-2")
+
+    def test_nothing_is_made_again(
+        self, many: Benchmark, of_rounds: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = digests(of_rounds)
+        fresh = align(many.task, in_rounds(), CPU)
+        forbid(monkeypatch, *PLACES, *OF_ROUNDS)
+        found = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
+        assert all(cost.reused for cost in found.timings)
+        assert digests(of_rounds) == before
+        assert_same(found, fresh)
+
+    @pytest.mark.parametrize(
+        ("setting", "kept", "more"),
+        [
+            ("matching.method=greedy", ROUNDS[:-1], {"match": 1}),
+            ("matching.abstain=false", ROUNDS[:-1], {"match": 1}),
+            (
+                "self_training.threshold=0.2",
+                FIRST_ROUND,
+                {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
+            ),
+            ("self_training.folds=1", ROUNDS[:4], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
+            (
+                "self_training.rounds=1",
+                ROUNDS[:6],  # what is trained joins the round that is now the last
+                {"train": 2, "fuse": 1, "match": 1},
+            ),
+            ("self_training.rounds=0", FIRST_ROUND, {"match": 1}),
+            (
+                "fusion.candidates=7",
+                FIRST_ROUND[:2],
+                {"fuse": 3, "pseudo": 2, "train": 6, "match": 1},
+            ),
+            (
+                "propagation.rounds=2",
+                ["training"],
+                {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
+            ),
+            (
+                "training.epochs=4",
+                ["propagation"],
+                {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
+            ),
+            (
+                "matching.held_out=0.6",
+                [],
+                {"held": 1, "train": 8, "fuse": 3, "pseudo": 2, "match": 1},
+            ),
+        ],
+    )
+    def test_a_setting_changes_what_follows_it(
+        self,
+        setting: str,
+        kept: list[str],
+        more: dict[str, int],
+        many: Benchmark,
+        of_rounds: Path,
+        tmp_path: Path,
+    ) -> None:
+        run = Path(shutil.copytree(of_rounds, tmp_path / "run"))
+        before = digests(of_rounds)
+        result = align(many.task, in_rounds(setting), CPU, workspace=Workspace(run))
+        assert [cost.stage for cost in result.timings if cost.reused] == kept
+        assert made(run) == {
+            stage: count + more.get(stage, 0) for stage, count in made(of_rounds).items()
+        }
+        assert before.items() <= digests(run).items()
+        assert Workspace(run).current("match") == result.keys["match"]
+
+    @pytest.mark.parametrize("stage", dict.fromkeys(ROUNDS[1:]))
+    def test_stopped_at_a_stage_it_goes_on(
+        self, stage: str, many: Benchmark, of_rounds: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            align(
+                many.task,
+                in_rounds(),
+                CPU,
+                workspace=Workspace(tmp_path),
+                observer=stopped_at(stage),
+            )
+        assert is_clean(tmp_path)
+        result = align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
+        reused = [cost.stage for cost in result.timings if cost.reused]
+        assert reused == ROUNDS[: ROUNDS.index(stage)]
+        assert made(tmp_path) == ALL_ROUNDS
+        assert digests(tmp_path) == digests(of_rounds)
+        assert is_clean(tmp_path)
+
+    def test_training_in_a_later_round_goes_on_from_its_checkpoint(
+        self, many: Benchmark, of_rounds: Path, tmp_path: Path
+    ) -> None:
+        stop = stopped_at("training, round 2", "epoch 3")
+        with pytest.raises(KeyboardInterrupt):
+            align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path), observer=stop)
+        assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
+        align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
+        assert digests(tmp_path) == digests(of_rounds)
+        assert not list((tmp_path / "checkpoints").iterdir())
+
+    def test_without_anything_sure_there_is_nothing_to_learn(self, many: Benchmark) -> None:
+        config = in_rounds("self_training.threshold=1")
+        result = align(many.task, config, CPU)
+        assert [len(each.pseudo_seeds) for each in result.rounds] == [0]
+        assert [cost.stage for cost in result.timings] == [*ROUNDS[:4], "matching"]
+        assert len(result.encodings) == 2
+
+    def test_a_round_that_brings_little_is_the_last(self, many: Benchmark) -> None:
+        config = in_rounds("self_training.least_gain=1", "self_training.rounds=5")
+        result = align(many.task, config, CPU)
+        first, second = result.rounds  # all of the first are new, some of the second are not
+        assert first.num_new == len(first.pseudo_seeds)
+        assert 0 < second.num_new < len(second.pseudo_seeds)
+        assert [cost.stage for cost in result.timings] == ROUNDS
+
+    def test_a_folder_changes_nothing_where_there_are_samplers_too(
+        self, many: Benchmark, tmp_path: Path
+    ) -> None:
+        config = in_rounds(samplers=["cmcs"])
+        kept = align(many.task, config, CPU, workspace=Workspace(tmp_path))
+        assert_same(kept, align(many.task, config, CPU))
 
 
 class TestMetis:

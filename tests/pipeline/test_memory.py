@@ -6,18 +6,23 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import benchmark, quick
+from small_runs import benchmark, in_rounds, quick
 
+from clusterea.config import preset
 from clusterea.errors import InputError
+from clusterea.pipeline import align
 from clusterea.pipeline.memory import (
     available,
     cell_bytes,
     expected_memory,
     largest_batch,
     parse_size,
+    widths,
 )
+from clusterea.types import AlignmentTask
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+TASK = benchmark().task
 
 
 class TestParseSize:
@@ -71,19 +76,60 @@ class TestLargestBatch:
     @given(
         st.tuples(st.integers(0, 1 << 50), st.integers(0, 1 << 50)).map(sorted),
         st.sampled_from([CPU, CUDA]),
+        st.sampled_from([None, TASK]),
     )
-    def test_more_memory_is_never_less(self, sizes: list[int], device: torch.device) -> None:
-        less, more = (largest_batch(size, device) for size in sizes)
+    def test_more_memory_is_never_less(
+        self, sizes: list[int], device: torch.device, task: AlignmentTask | None
+    ) -> None:
+        less, more = (largest_batch(size, device, quick(), task) for size in sizes)
         assert 1 <= less <= more
 
     @given(st.integers(1 << 10, 1 << 50), st.sampled_from([CPU, CUDA]))
     def test_its_matrix_fits(self, memory: int, device: torch.device) -> None:
-        side = largest_batch(memory, device)
+        side = largest_batch(memory, device, quick())
         assert side * side * cell_bytes(device) <= memory
         assert (2 * side) ** 2 * cell_bytes(device) > memory  # and not by far
 
+    @given(st.integers(1 << 26, 1 << 50), st.sampled_from([CPU, CUDA]))
+    def test_the_rest_fits_beside_it(self, memory: int, device: torch.device) -> None:
+        """The matrix of its undecided entities, and everybody's vectors."""
+        config = quick()
+        side = largest_batch(memory, device, config, TASK)
+        sizes = [graph.num_entities for graph in TASK.graphs]
+        rows, columns = ((size - TASK.num_seeds) / max(sizes) * side for size in sizes)
+        matrix = rows * columns * cell_bytes(device)
+        number = 2 if device.type == "cuda" else 4
+        vectors = number * sum(widths(config)) * (sum(sizes) - 2 * TASK.num_seeds)
+        assert matrix + vectors <= memory
+        assert 4 * matrix + 2 * vectors > memory / 4  # and not by far
+
+    def test_wider_vectors_leave_less(self) -> None:
+        narrow, wide = (
+            largest_batch(1 << 26, CPU, quick(f"training.dimension={dimension}"), TASK)
+            for dimension in (16, 256)
+        )
+        assert wide < narrow
+
     def test_a_gpu_holds_more(self) -> None:
-        assert largest_batch(1 << 30, CUDA) > largest_batch(1 << 30, CPU)
+        assert largest_batch(1 << 30, CUDA, quick()) > largest_batch(1 << 30, CPU, quick())
+
+
+class TestWidths:
+    def test_of_each_encoder(self) -> None:
+        assert widths(quick()) == [6 * 16]
+        assert widths(preset("paper", 300, model="gcn-align")) == [200]
+        assert widths(preset("fast", 300)) == [2048]
+
+    def test_of_each_fold_where_there_are_rounds(self) -> None:
+        assert widths(in_rounds()) == [96, 48, 96, 48]
+        assert widths(in_rounds("self_training.folds=1")) == [96, 48]
+        assert widths(in_rounds("self_training.rounds=0")) == [96, 48]
+
+    def test_they_are_those_of_a_run(self) -> None:
+        small = benchmark((60, 50))
+        for config in (quick(samplers=[]), in_rounds()):
+            found = align(small.task, config, CPU).encodings
+            assert sorted(each.source.shape[1] for each in found) == sorted(widths(config))
 
 
 def test_there_is_some() -> None:
@@ -101,6 +147,16 @@ class TestExpected:
             wide = expected_memory(small, quick("training.dimension=512"), device)
             assert wide.host > base.host
             assert wide.gpu >= base.gpu
+            labels = expected_memory(small, in_rounds(), device)
+            more = expected_memory(small, in_rounds("propagation.features=4096"), device)
+            assert more.host > labels.host
+            assert more.gpu >= labels.gpu
+
+    def test_mini_batches_count_only_where_there_are_any(self) -> None:
+        task = benchmark((9000, 8000), degree=3).task
+        alone = quick("sampling.num_batches=1", samplers=[])
+        few = expected_memory(task, quick("sampling.num_batches=1"), CPU)
+        assert few.host - expected_memory(task, alone, CPU).host > 8000 * 8000 * 4
 
     def test_large_mini_batches_count(self) -> None:
         task = benchmark((9000, 8000), degree=3).task

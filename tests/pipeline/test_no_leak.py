@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import CPU, STAGES, benchmark, digests, made, quick
+from small_runs import CPU, STAGES, benchmark, digests, in_rounds, made, quick
 
 from clusterea.data import load
 from clusterea.data.synthetic import write_openea
@@ -16,7 +16,14 @@ from clusterea.pipeline import AlignmentResult, align
 from clusterea.types import Benchmark, IntArray
 from clusterea.workspace import Workspace
 
-SAMPLERS = ("cmcs", "iscs", "vps", "metis-cps")
+CONFIGS = {
+    "samplers": quick(samplers=("cmcs", "iscs", "vps", "metis-cps")),
+    "rounds": in_rounds(),  # two encoders, held-out seeds
+}
+MADE = {
+    "samplers": {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1},
+    "rounds": {"held": 1, "train": 8, "fuse": 3, "pseudo": 2, "match": 1},
+}
 
 
 def in_another_order(links: IntArray) -> IntArray:
@@ -38,31 +45,40 @@ def removed(links: IntArray) -> IntArray:
 CHANGES = [in_another_order, with_other_partners, halved, removed]
 
 
-def run(given: Benchmark, folder: Path) -> AlignmentResult:
+def run(given: Benchmark, kind: str, folder: Path) -> AlignmentResult:
     workspace = Workspace(folder)
     workspace.save_benchmark(given)  # as `clusterea align` does
-    return align(given.task, quick(samplers=SAMPLERS), CPU, workspace=workspace)
+    return align(given.task, CONFIGS[kind], CPU, workspace=workspace)
 
 
 @pytest.fixture(scope="module")
 def given() -> Benchmark:
-    return benchmark((160, 130))
+    return benchmark((260, 230), share=0.6)  # so many seeds that some are held out
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def folder(given: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(given: Benchmark, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "as-it-is"
-    run(given, folder)
+    run(given, kind, folder)
     return folder
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_artifact_is_the_same(
-    change: Callable[[IntArray], IntArray], given: Benchmark, folder: Path, tmp_path: Path
+    change: Callable[[IntArray], IntArray],
+    given: Benchmark,
+    kind: str,
+    folder: Path,
+    tmp_path: Path,
 ) -> None:
     other = replace(given, test_links=change(given.test_links))
-    result = run(other, tmp_path)
-    assert made(folder) == {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1}
+    result = run(other, kind, tmp_path)
+    assert made(folder) == dict.fromkeys(STAGES, 0) | MADE[kind]
     assert digests(tmp_path) == digests(folder)
     assert {Path(name).name for name in digests(folder)} == {"recipe.json", "tensors.safetensors"}
     # The data is another, so that a run knows what it is judged by.
@@ -73,10 +89,12 @@ def test_every_artifact_is_the_same(
         assert (result.evaluate(other.test_links) == metrics) == (change is in_another_order)
 
 
-def test_other_seeds_do_change_them(given: Benchmark, folder: Path, tmp_path: Path) -> None:
+def test_other_seeds_do_change_them(
+    given: Benchmark, kind: str, folder: Path, tmp_path: Path
+) -> None:
     """So that the test above could fail."""
-    task = type(given.task)(given.task.graphs, given.task.seeds[1:], given.task.tie_keys)
-    run(replace(given, task=task), tmp_path)
+    task = given.task.with_seeds(given.task.seeds[1:])
+    run(replace(given, task=task), kind, tmp_path)
     assert not set(digests(tmp_path)) & set(digests(folder))
 
 
@@ -107,7 +125,8 @@ def test_from_files(
         assert np.array_equal(keys, others)
 
 
-def test_stages_are_all_there_are(folder: Path) -> None:
+def test_stages_are_all_there_are(kind: str, folder: Path) -> None:
     """A new kind of artifact must be looked at here too."""
     kinds = {place.name.rpartition("-")[0] for place in folder.iterdir() if place.is_dir()}
-    assert kinds - {"data", ""} == set(STAGES)
+    assert kinds - {"data", ""} == set(MADE[kind])
+    assert set().union(*MADE.values()) == set(STAGES)

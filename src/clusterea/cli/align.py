@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,11 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.progress import size, watcher
-from clusterea.cli.run_options import listed
-from clusterea.config import PRESETS, Config, preset
+from clusterea.config import LABEL_PROPAGATION, PRESETS, Config, PropagationConfig, preset
+from clusterea.config.preset import listed
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline import choose_device
+from clusterea.pipeline.encoding import num_held_out
 from clusterea.pipeline.memory import available, expected_memory, largest_batch, parse_size
 from clusterea.pipeline.outputs import write_outputs
 from clusterea.workspace import Workspace
@@ -36,7 +38,10 @@ def align(
     ] = "default",
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Another encoder: gcn-align, rrea or dual-amn."),
+        typer.Option(
+            metavar="NAME,…",
+            help="Other encoders: gcn-align, rrea, dual-amn, label-propagation. Several are fused.",
+        ),
     ] = None,
     samplers: Annotated[
         str | None,
@@ -78,17 +83,13 @@ def align(
     allowed = None if memory is None else parse_size(memory)
 
     def configured(task: AlignmentTask | None) -> Config:
-        bound = []
-        if allowed is not None:
-            bound = [f"sampling.max_batch={largest_batch(allowed, place, task)}"]
-        return preset(
-            preset_name,
-            max(graph.num_entities for graph in task.graphs) if task is not None else 0,
-            model=model,
-            samplers=named,
-            seed=seed,
-            settings=[*bound, *(settings or [])],
-        )
+        entities = max(graph.num_entities for graph in task.graphs) if task is not None else 0
+        choose = partial(preset, preset_name, entities, model=model, samplers=named, seed=seed)
+        config = choose(settings=settings or [])
+        if allowed is None:
+            return config
+        bound = f"sampling.max_batch={largest_batch(allowed, place, config, task)}"
+        return choose(settings=[bound, *(settings or [])])
 
     _check_names(configured(None))  # so that a wrong one is refused before anything is read
     workspace = Workspace(out)
@@ -115,10 +116,11 @@ def align(
 
 
 def _check_names(config: Config) -> None:
-    from clusterea.models import find_encoder
+    from clusterea.models import check_model
     from clusterea.samplers import find_sampler
 
-    find_encoder(config.training.model)
+    for model in config.models:
+        check_model(model)
     for sampler in config.samplers:
         find_sampler(sampler)
 
@@ -133,19 +135,14 @@ def _limit(place: torch.device, allowed: int | None) -> None:
 
 
 def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None) -> str:
-    task, training, sampling, fusion = (
-        benchmark.task,
-        config.training,
-        config.sampling,
-        config.fusion,
-    )
+    task, sampling, fusion = benchmark.task, config.sampling, config.fusion
     source, target = task.graphs
     expected = expected_memory(task, config, place)
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{task.num_seeds:,} seeds, {len(benchmark.test_links):,} test links.",
-        f"Training   {training.model}, {training.epochs} epochs, on {place}",
+        f"Encoding   {_encoders(config)}, on {place}",
     ]
     if config.samplers:
         lines.append(
@@ -153,12 +150,13 @@ def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: in
             + (" each" if len(config.samplers) > 1 else "")
         )
     else:
-        lines.append("Sampling   none: the global similarity alone")
-    in_batches = bool(config.samplers) and fusion.sinkhorn
+        lines.append("Sampling   none: all entities at once")
+    in_batches = (bool(config.samplers) and fusion.sinkhorn) or fusion.global_sinkhorn
     normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
     lines += [
         f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search",
-        f"Matching   {config.matching.method}",
+        *_rounds(config),
+        f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
     ]
     needed = expected.gpu if place.type == "cuda" else expected.host
@@ -166,6 +164,23 @@ def _plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: in
     if free is not None and needed > free:
         lines.append(f"This may not fit into {size(free)}. {_advice(task, config, place, free)}")
     return escape("\n".join(lines))
+
+
+def _encoders(config: Config) -> str:
+    return " and ".join(
+        each.model if isinstance(each, PropagationConfig) else f"{each.model}, {each.epochs} epochs"
+        for each in config.encoders()
+    )
+
+
+def _rounds(config: Config) -> list[str]:
+    rounds = config.self_training.rounds
+    return [f"Rounds     {rounds} of self-training at most"] if rounds else []
+
+
+def _calibration(task: AlignmentTask, config: Config) -> str:
+    count = num_held_out(task.num_seeds, config.matching.held_out)
+    return f"; {count:,} seeds held out for its confidence" if count else ""
 
 
 def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int) -> str:
@@ -180,6 +195,11 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
             continue
         if fits(replace(config, sampling=replace(config.sampling, max_batch=entities))):
             return f"Smaller mini-batches would: --set sampling.max_batch={entities}."
+    for features in (1024, 512, 256) if LABEL_PROPAGATION in config.models else ():
+        if features >= config.propagation.features:
+            continue
+        if fits(replace(config, propagation=replace(config.propagation, features=features))):
+            return f"Smaller embeddings would: --set propagation.features={features}."
     for dimension in (100, 64, 32, 16):
         if dimension >= config.training.dimension:
             continue
@@ -189,23 +209,31 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
 
 
 def _memory(host: int, gpu: int) -> str:
-    return f"{size(host)} of memory" + (f", {size(gpu)} of it on the GPU" if gpu else "")
+    return f"{size(host)} of memory" + (f" and {size(gpu)} on the GPU" if gpu else "")
 
 
-# Seconds for a step of training at a row touched, and for everything else at an entity; measured on
-# two CPU cores and on one H200. Rough: other machines differ by a factor of a few.
+# Seconds for a step of training at a row touched, for labels and for all else at an entity;
+# measured on two CPU cores and on one H200. Rough: other machines differ by a factor of a few.
 SECONDS_A_ROW = {"cpu": 8e-5, "cuda": 4e-8}
+SECONDS_A_LABEL = {"cpu": 3e-4, "cuda": 1e-5}
 SECONDS_AN_ENTITY = {"cpu": 3e-3, "cuda": 6e-5}
 
 
 def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
     entities = sum(graph.num_entities for graph in task.graphs)
-    training = config.training
-    seeds = min(training.seeds_per_step or task.num_seeds, task.num_seeds)
-    steps = training.epochs * -(-task.num_seeds // max(seeds, 1))
-    touched = min(entities, 50 * (seeds + (training.negatives_per_step or entities)))
-    seconds = steps * (0.01 + touched * SECONDS_A_ROW[place.type])
-    seconds += entities * SECONDS_AN_ENTITY[place.type]
+    rounds, folds = config.self_training.rounds, config.self_training.folds
+    seconds = 0.0
+    for encoder in config.encoders():
+        if isinstance(encoder, PropagationConfig):
+            seconds += (1 + rounds * folds) * entities * SECONDS_A_LABEL[place.type]
+            continue
+        # The last round has about twice the seeds.
+        learned = task.num_seeds * (1 + (2 * folds if rounds else 0))
+        seeds = min(encoder.seeds_per_step or task.num_seeds, task.num_seeds)
+        steps = encoder.epochs * -(-learned // max(seeds, 1))
+        touched = min(entities, 50 * (seeds + (encoder.negatives_per_step or entities)))
+        seconds += steps * (0.01 + touched * SECONDS_A_ROW[place.type])
+    seconds += (1 + rounds) * entities * SECONDS_AN_ENTITY[place.type]
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
 
 

@@ -9,14 +9,16 @@ from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.progress import watcher
-from clusterea.cli.run_options import Device, Run, Seed, Settings, listed
+from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import FusionConfig, with_settings
-from clusterea.config.preset import both_ways
+from clusterea.config.preset import both_ways, listed
 from clusterea.pipeline import Artifacts, choose_device, fuse_stage, measured
+from clusterea.pipeline.encoding import without_seeds
 from clusterea.pipeline.stored import (
-    current_key,
+    encoder_keys,
     sample_key,
     stored_embeddings,
+    stored_held_out,
     stored_partition,
 )
 from clusterea.workspace import Workspace
@@ -44,7 +46,11 @@ def fuse(
     place = choose_device(device)
     workspace = Workspace(run)
     task = workspace.load_benchmark().task
-    keys = {"train": current_key(workspace, "train", task)}
+    encoders = encoder_keys(workspace, task)
+    held = stored_held_out(workspace, encoders["train"])
+    if held is not None:  # they are matched like others, so that the confidence can be fitted
+        task = without_seeds(task, held)
+    keys = dict(encoders)
     keys |= {sampler: sample_key(workspace, sampler, keys["train"]) for sampler in named}
     partitions = {sampler: stored_partition(workspace, keys[sampler]) for sampler in named}
     with watcher(quiet=False, json_lines=False) as observer:
@@ -55,7 +61,7 @@ def fuse(
                 artifacts,
                 keys,
                 task,
-                lambda: stored_embeddings(workspace, task),
+                lambda: [stored_embeddings(workspace, key) for key in encoders.values()],
                 partitions,
                 config,
                 place,

@@ -12,7 +12,12 @@ from clusterea.cli.run_options import Device, Run, Seed
 from clusterea.config import MatchingConfig
 from clusterea.pipeline import Artifacts, choose_device, match_stage
 from clusterea.pipeline.outputs import write_links
-from clusterea.pipeline.stored import current_key, stored_similarity
+from clusterea.pipeline.stored import (
+    current_key,
+    encoder_of,
+    stored_held_out,
+    stored_similarity,
+)
 from clusterea.workspace import Workspace
 
 
@@ -22,24 +27,27 @@ def match(
         str,
         typer.Option(metavar="NAME", help="one-to-one, greedy, mutual, best, stable or hungarian."),
     ] = "one-to-one",
+    abstain: Annotated[
+        bool,
+        typer.Option(
+            help="Leave out links that F1 is better without, where seeds were held out to tell."
+        ),
+    ] = True,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Matches entities by the fused similarity; writes links, unmatched entities and candidates."""
-    config = MatchingConfig(method=method, seed=seed)  # type: ignore[arg-type]  # it checks it
+    config = MatchingConfig(method=method, abstain=abstain, seed=seed)  # type: ignore[arg-type]  # it checks it
     place = choose_device(device)
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
     task = benchmark.task
     similarity = stored_similarity(workspace, task)
     before = workspace.current("match") if workspace.has("match") else None
+    fuse_key = current_key(workspace, "fuse", task)
+    held = stored_held_out(workspace, encoder_of(workspace, fuse_key))
     key, alignment = match_stage(
-        Artifacts(workspace),
-        current_key(workspace, "fuse", task),
-        task,
-        lambda: similarity,
-        config,
-        place,
+        Artifacts(workspace), fuse_key, task, lambda: similarity, config, place, held
     )
     write_links(workspace, benchmark, similarity, alignment, seed=config.seed)
     source, target = alignment.unmatched.map(len)

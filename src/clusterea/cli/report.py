@@ -36,6 +36,7 @@ def report(run: Run) -> None:
         fused_partitions(workspace),
         described.get("stages", []),
         described.get("config", {}),
+        described.get("self_training", []),
     )
     OUTPUT.print(f"  {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
 

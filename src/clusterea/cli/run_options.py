@@ -7,12 +7,6 @@ from typing import Annotated
 
 import typer
 
-
-def listed(names: str) -> list[str]:
-    """The names of a list with commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
 Run = Annotated[
     Path,
     typer.Argument(

@@ -12,7 +12,7 @@ from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.run_options import Device, Run
 from clusterea.config import SamplingConfig, with_settings
 from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
-from clusterea.pipeline.stored import current_key, stored_embeddings
+from clusterea.pipeline.stored import current_key, stored_embeddings, stored_known
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def sample(
             key, partition = sample_stage(
                 artifacts,
                 train_key,
-                task,
-                lambda: stored_embeddings(workspace, task),
+                stored_known(workspace, task, train_key),
+                lambda: stored_embeddings(workspace, train_key),
                 sampler,
                 config,
                 place,

@@ -22,8 +22,16 @@ from rich.text import Text
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.run_options import Device
-from clusterea.config import TrainingConfig, training_config, with_settings
-from clusterea.pipeline import Artifacts, choose_device, train_stage
+from clusterea.config import (
+    LABEL_PROPAGATION,
+    EncoderConfig,
+    PropagationConfig,
+    TrainingConfig,
+    training_config,
+    with_settings,
+)
+from clusterea.errors import InputError
+from clusterea.pipeline import Artifacts, Known, choose_device, point_at_encoders, train_stage
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ def train(
     data: DataOptions,
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="gcn-align, rrea or dual-amn.")
+        str, typer.Option(metavar="NAME", help="gcn-align, rrea, dual-amn or label-propagation.")
     ] = "dual-amn",
     full_graph: Annotated[
         bool,
@@ -53,11 +61,17 @@ def train(
     A run that was stopped goes on after its last full epoch when the same command is given again;
     one that is finished is found again at once.
     """
-    from clusterea.models import find_encoder
+    from clusterea.models import check_model
 
-    find_encoder(model)  # so that an unknown one is refused before anything is written
-    config = training_config(model, full_graph=full_graph, seed=seed)
-    config = with_settings(config, settings or [])
+    check_model(model)  # so that an unknown one is refused before anything is written
+    config: EncoderConfig
+    if model == LABEL_PROPAGATION:
+        if full_graph:
+            raise InputError(f"--full-graph is for models that are trained, not for {model}.")
+        config = with_settings(PropagationConfig(seed=seed), settings or [], stage="propagation")
+    else:
+        config = training_config(model, full_graph=full_graph, seed=seed)
+        config = with_settings(config, settings or [])
     place = choose_device(device)
     workspace = Workspace(out)
     benchmark = data.load()
@@ -66,21 +80,23 @@ def train(
     with _bar() as bar:
         show = _Shown(bar)
         try:
+            artifacts = Artifacts(workspace)
+            known = Known(benchmark.task, {"task": task_key(benchmark.task)})
+            is_trained = isinstance(config, TrainingConfig)
             key, embeddings = train_stage(
-                Artifacts(workspace),
-                task_key(benchmark.task),
-                benchmark.task,
-                config,
-                place,
-                show.step,
+                artifacts, known, config, place, show.step if is_trained else None
             )
+            point_at_encoders(artifacts, [key])
         except KeyboardInterrupt:
             ERRORS.print("Stopped. The same command goes on after the last full epoch.")
             raise typer.Exit(130) from None
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
     OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
-    ERRORS.print(show.touched or "They were there already.")
+    if key not in artifacts.made:
+        ERRORS.print("They were there already.")
+    elif show.touched:
+        ERRORS.print(show.touched)
 
 
 class _Shown:
@@ -131,7 +147,9 @@ def _bar() -> Progress:
     )
 
 
-def _plan(config: TrainingConfig, seeds: int, device: str) -> str:
+def _plan(config: EncoderConfig, seeds: int, device: str) -> str:
+    if isinstance(config, PropagationConfig):
+        return f"Spreading the labels of {seeds:,} seeds on {device}."
     how = "on the full graph" if config.fanout is None else f"with fan-out {config.fanout}"
     return (
         f"Training {config.model} {how}: {config.epochs} epochs over {seeds:,} seeds on {device}."

@@ -6,28 +6,47 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
+from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
 from clusterea.config.sampling import SamplingConfig
+from clusterea.config.self_training import SelfTrainingConfig
 from clusterea.config.settings import with_stage_settings
 from clusterea.config.training import TrainingConfig, training_config
-from clusterea.errors import unknown_name
+from clusterea.errors import InputError, unknown_name
 
 PRESETS = ("paper", "default", "fast")
-STAGES = ("training", "sampling", "fusion", "matching")
+STAGES = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
+EncoderConfig: TypeAlias = TrainingConfig | PropagationConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Everything that the result of `align` depends on."""
 
-    training: TrainingConfig
+    training: TrainingConfig  # of encoders that are trained
+    propagation: PropagationConfig  # of `label-propagation`
     sampling: SamplingConfig
     fusion: FusionConfig
+    self_training: SelfTrainingConfig
     matching: MatchingConfig
+    models: tuple[str, ...]  # the encoders; the similarities of several are added
     samplers: tuple[str, ...]
+
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The settings of each encoder. One that is named again begins with another seed."""
+        found: list[EncoderConfig] = []
+        for place, name in enumerate(self.models):
+            again = self.models[:place].count(name)
+            own: EncoderConfig = self.propagation
+            if name == self.training.model:
+                own = self.training
+            elif name != LABEL_PROPAGATION:
+                own = training_config(name, seed=self.training.seed)
+            found.append(replace(own, seed=own.seed + again))
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Every field of every stage."""
@@ -48,7 +67,7 @@ def preset(
     Args:
         name: paper, default or fast.
         larger_side: Entities of the larger graph: K and the epochs depend on it.
-        model: Another encoder than the preset's.
+        model: Another encoder than the preset's, or several: `dual-amn,label-propagation`.
         samplers: Others than the preset's; `iscs` stands for both its directions.
         seed: Of every stage.
         settings: As `training.epochs=10`.
@@ -61,15 +80,21 @@ def preset(
             for stage in STAGES:
                 table[stage] = table.get(stage, {}) | row.get(stage, {})
             break
+    named = tuple(table["models"] if model is None else listed(model))
+    if not named:
+        raise InputError(f"--model must name an encoder at least. Got {model!r} instead.")
+    own, trained = _trained(table["models"]), _trained(named)
     training = table.get("training", {})
-    own = training.pop("model", TrainingConfig().model)
-    if model not in (None, own):
+    if trained != own:
         training.pop("epochs", None)  # of the preset's own model
     config = Config(
-        replace(training_config(model or own), **training),
+        replace(training_config(trained), **training),
+        PropagationConfig(**table.get("propagation", {})),
         SamplingConfig(**table.get("sampling", {})),
         FusionConfig(**table.get("fusion", {})),
+        SelfTrainingConfig(**table.get("self_training", {})),
         MatchingConfig(**table.get("matching", {})),
+        named,
         both_ways(samplers if samplers is not None else table["samplers"]),
     )
     return config_with(config, [f"{stage}.seed={seed}" for stage in STAGES] + list(settings))
@@ -79,6 +104,16 @@ def config_with(config: Config, settings: Sequence[str]) -> Config:
     """The config changed as `training.epochs=10`, `sampling.num_batches=8` and the like say."""
     stages: dict[str, Any] = {stage: getattr(config, stage) for stage in STAGES}
     return replace(config, **with_stage_settings(stages, settings))
+
+
+def _trained(models: Sequence[str]) -> str:
+    """The first of the encoders that is trained, or the one that would be."""
+    return next((each for each in models if each != LABEL_PROPAGATION), TrainingConfig().model)
+
+
+def listed(text: str) -> list[str]:
+    """The names in `one, two`."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def both_ways(samplers: Sequence[str]) -> tuple[str, ...]:

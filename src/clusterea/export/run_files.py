@@ -54,23 +54,22 @@ def write_candidates(
         similarity: Scores of source × target. The order is found on its device.
         names: Of the entities.
         ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
-        seeds: (n, 2): links already known. Their source entities are left out.
+        seeds: (n, 2): links already known, whose entities are left out.
         seed: Another one decides ties another way.
         top: How many candidates of each, ranked from 1.
     """
     import pyarrow.parquet as pq
     import torch
 
-    from clusterea.numerics.cells import row_order
+    from clusterea.numerics.cells import row_order, without
 
     device = similarity.values.device
-    decided = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True)[:, 0]
-    is_open = torch.ones(similarity.num_entities.source, dtype=torch.bool, device=device)
-    is_open[decided] = False
+    decided = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True)
+    similarity = without(similarity, decided[:, 0], decided[:, 1])
     rows = similarity.rows()
     order = row_order(similarity, ties, seed)  # rows one after the other, so `rows` still holds
     ranks = torch.arange(len(order), device=device) - similarity.row_offsets[rows]
-    kept = (ranks < top) & is_open[rows]
+    kept = ranks < top
     cells = order[kept]
     source, target = rows[kept].cpu().numpy(), similarity.columns[cells].cpu().numpy()
     scores = similarity.values[cells].float().cpu().numpy()

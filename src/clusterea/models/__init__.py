@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import torch
 
-from clusterea.config import TrainingConfig
+from clusterea.config import LABEL_PROPAGATION, TrainingConfig
 from clusterea.errors import look_up
 from clusterea.models.dual_amn import DualAMN
 from clusterea.models.encoder import Encoder, Shape
 from clusterea.models.gcn_align import GCNAlign
 from clusterea.models.rrea import RREA
 
-__all__ = ["ENCODERS", "Encoder", "Shape", "find_encoder"]
+__all__ = ["ENCODERS", "Encoder", "Shape", "check_model", "find_encoder"]
 
 MakeEncoder = Callable[[Shape, TrainingConfig, torch.Generator], Encoder]
 ENCODERS: dict[str, MakeEncoder] = {
@@ -21,6 +21,12 @@ ENCODERS: dict[str, MakeEncoder] = {
     "rrea": RREA,
     "dual-amn": DualAMN,
 }
+
+
+def check_model(name: str) -> None:
+    """Raises unless an encoder is called so, trained or not."""
+    if name != LABEL_PROPAGATION:
+        look_up("model", name, {**ENCODERS, LABEL_PROPAGATION: None})
 
 
 def find_encoder(name: str) -> MakeEncoder:

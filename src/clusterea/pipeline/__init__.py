@@ -4,13 +4,21 @@ from clusterea.pipeline.align import AlignmentResult, Observer, align
 from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
 from clusterea.pipeline.device import choose_device
+from clusterea.pipeline.encoding import Known
 from clusterea.pipeline.measure import StageCost, measured
-from clusterea.pipeline.stages import fuse_stage, match_stage, sample_stage, train_stage
+from clusterea.pipeline.stages import (
+    fuse_stage,
+    match_stage,
+    point_at_encoders,
+    sample_stage,
+    train_stage,
+)
 
 __all__ = [
     "AlignmentResult",
     "Artifacts",
     "Cuts",
+    "Known",
     "Observer",
     "StageCost",
     "align",
@@ -18,6 +26,7 @@ __all__ = [
     "fuse_stage",
     "match_stage",
     "measured",
+    "point_at_encoders",
     "sample_stage",
     "train_stage",
 ]

@@ -1,17 +1,26 @@
-"""`align`: the paper's figure 2, one stage after the other."""
+"""`align`: the paper's figure 2, one stage after the other, in rounds if it trains itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from clusterea.config import Config
+from clusterea.config import Config, PropagationConfig
 from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
+from clusterea.pipeline.encoding import Encoding, Known, folds, held_out_stage, shares_of
 from clusterea.pipeline.measure import StageCost, measured
-from clusterea.pipeline.stages import fuse_stage, match_stage, sample_stage, train_stage
+from clusterea.pipeline.stages import (
+    encoder_name,
+    fuse_stage,
+    match_stage,
+    point_at_encoders,
+    pseudo_seed_stage,
+    sample_stage,
+    train_stage,
+)
 from clusterea.types import Alignment, AlignmentTask, IntArray, Metrics, Pair, Partition, Similarity
 from clusterea.workspace import Workspace, task_key
 
@@ -41,17 +50,31 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """One round of self-training: what it learned from beside the seeds."""
+
+    pseudo_seeds: Tensor  # (n, 2)
+    num_new: int  # that the round before did not have
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AlignmentResult:
     """What `align` found, and what it cost."""
 
     task: AlignmentTask
     config: Config
-    embeddings: Pair[Tensor]
+    encodings: tuple[Pair[Tensor], ...]  # of the last round, by encoder
     partitions: Mapping[str, Partition]  # by sampler
     similarity: Similarity
     alignment: Alignment
     timings: tuple[StageCost, ...]
+    rounds: tuple[Round, ...] = ()  # of self-training
     keys: Mapping[str, str] = field(default_factory=dict)  # stage → artifact
+
+    @property
+    def embeddings(self) -> Pair[Tensor]:
+        """Those of the first encoder."""
+        return self.encodings[0]
 
     def evaluate(self, test_links: IntArray | Tensor) -> Metrics:
         """Hits, MRR, precision and recall, judged by links that no stage has seen."""
@@ -74,72 +97,184 @@ def align(
     workspace: Workspace | None = None,
     observer: Observer | None = None,
 ) -> AlignmentResult:
-    """Trains, samples, fuses and matches. With a workspace, only what it lacks is computed."""
+    """Encodes, samples, fuses and matches. With a workspace, only what it lacks is computed."""
+    from clusterea.models import check_model
     from clusterea.samplers import find_sampler
 
-    for sampler in config.samplers:  # an unknown one is refused before any work is done
+    for model in config.models:  # an unknown name is refused before any work is done
+        check_model(model)
+    for sampler in config.samplers:
         find_sampler(sampler)
-    watcher = observer or Silent()
-    artifacts = Artifacts(workspace)
-    costs: list[StageCost] = []
-
-    def timed(stage: str, run: Callable[[], tuple[str, Value]]) -> tuple[str, Value]:
-        watcher.begin(stage)
-        with measured(stage, device) as cost:
-            key, value = run()
-        cost.reused = key not in artifacts.made
-        costs.append(cost)
-        watcher.end(cost)
-        return key, value
-
-    def trained(at: Progress) -> None:
-        done = (at.epoch - 1) * at.steps + at.step
-        watcher.step("training", f"epoch {at.epoch} of {at.epochs}", done, at.epochs * at.steps)
-
-    def fused(what: str, done: int, total: int) -> None:
-        watcher.step("fusion", what, done, total)
-
+    run = _Run(config, device, Artifacts(workspace), observer or Silent())
     of_task = task_key(task)
-    with Cuts(artifacts, of_task, task) as cuts:
+    held_key, held, free = held_out_stage(run.artifacts, of_task, task, config.matching)
+    known = Known(free, {"task": of_task} | ({"held": held_key} if held_key else {}))
+    rounds: list[Round] = []
+    with Cuts(run.artifacts, of_task, task) as cuts:
         cuts.begin(config.samplers, config.sampling.num_batches, config.sampling.seed)
-        train_key, embeddings = timed(
-            "training",
-            lambda: train_stage(artifacts, of_task, task, config.training, device, trained),
-        )
-        keys = {"train": train_key}
-        partitions: dict[str, Partition] = {}
-        for sampler in config.samplers:
-            keys[sampler], partitions[sampler] = timed(
-                f"sampling: {sampler}",
-                partial(
-                    sample_stage,
-                    artifacts,
-                    train_key,
-                    task,
-                    lambda: embeddings,
-                    sampler,
-                    config.sampling,
-                    device,
-                    cuts,
-                ),
-            )
-    fuse_key, similarity = timed(
-        "fusion",
-        lambda: fuse_stage(
-            artifacts, keys, task, lambda: embeddings, partitions, config.fusion, device, fused
-        ),
-    )
-    match_key, alignment = timed(
+        first = encodings = run.encode([known], range(len(config.models)))
+        similarity = run.similarity(known, encodings, cuts)
+        while len(rounds) < config.self_training.rounds:
+            run.suffix = f", round {len(rounds) + 1}"
+            key, found = run.pseudo_seeds(known, similarity)
+            rounds.append(Round(found, _num_new(found, rounds)))
+            if not len(found):
+                break
+            # Training is dear and propagation cheap: what is trained waits for the last round.
+            gained = rounds[-1].num_new >= config.self_training.least_gain * len(found)
+            is_last = len(rounds) == config.self_training.rounds or not gained
+            again = run.cheap() if run.cheap() and not is_last else range(len(config.models))
+            learned = folds(known, key, found, config.self_training)
+            renewed = run.encode(learned, again)
+            kept = [each for each in first if each.place not in set(again)]
+            encodings = sorted([*kept, *renewed], key=lambda each: each.place)
+            similarity = run.similarity(learned[0], encodings, cuts, seeds=known.task)
+            if is_last:
+                break
+    run.suffix = ""
+    match_key, alignment = run.timed(
         "matching",
-        lambda: match_stage(artifacts, fuse_key, task, lambda: similarity, config.matching, device),
+        lambda: match_stage(
+            run.artifacts,
+            run.keys["fuse"],
+            task,
+            lambda: similarity,
+            config.matching,
+            device,
+            held,
+        ),
     )
     return AlignmentResult(
         task,
         config,
-        embeddings,
-        partitions,
+        tuple(each.embeddings for each in encodings),
+        run.partitions,
         similarity,
         alignment,
-        tuple(costs),
-        {**keys, "fuse": fuse_key, "match": match_key},
+        tuple(run.costs),
+        tuple(rounds),
+        {**run.keys, "match": match_key},
     )
+
+
+class _Run:
+    """The stages of one `align`, timed; the keys of what they made last."""
+
+    def __init__(
+        self, config: Config, device: torch.device, artifacts: Artifacts, watcher: Observer
+    ) -> None:
+        self._config = config
+        self._device = device
+        self._watcher = watcher
+        self.artifacts = artifacts
+        self.costs: list[StageCost] = []
+        self.keys: dict[str, str] = {}
+        self.partitions: dict[str, Partition] = {}
+        self.suffix = ""  # of stages' names
+
+    def timed(self, stage: str, run: Callable[[], tuple[str, Value]]) -> tuple[str, Value]:
+        """Runs a stage and notes what it costs."""
+        stage += self.suffix
+        self._watcher.begin(stage)
+        with measured(stage, self._device) as cost:
+            key, value = run()
+        cost.reused = key not in self.artifacts.made
+        self.costs.append(cost)
+        self._watcher.end(cost)
+        return key, value
+
+    def cheap(self) -> Sequence[int]:
+        """The places of the encoders that need no training."""
+        encoders = enumerate(self._config.encoders())
+        return [place for place, each in encoders if isinstance(each, PropagationConfig)]
+
+    def encode(self, learned: Sequence[Known], places: Iterable[int]) -> list[Encoding]:
+        """The encoders at these places, each once for everything it may learn from."""
+        encoders = self._config.encoders()
+        found = []
+        for place in places:
+            what = "propagation" if place in self.cheap() else "training"
+            for fold, known in enumerate(learned):
+                config = replace(encoders[place], seed=encoders[place].seed + fold)
+                key, embeddings = self.timed(
+                    what,
+                    partial(
+                        train_stage,
+                        self.artifacts,
+                        known,
+                        config,
+                        self._device,
+                        partial(self._step, what + self.suffix),
+                    ),
+                )
+                found.append(Encoding(place, key, embeddings))
+        return found
+
+    def _step(self, stage: str, at: Progress) -> None:
+        what = f"epoch {at.epoch} of {at.epochs}" if at.epochs > 1 else "labels"
+        self._watcher.step(stage, what, (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps)
+
+    def similarity(
+        self,
+        known: Known,
+        encodings: Sequence[Encoding],
+        cuts: Cuts,
+        seeds: AlignmentTask | None = None,
+    ) -> Similarity:
+        """What these encoders say of all entities but those of the seeds."""
+        first = encodings[0]
+        keys = {encoder_name(place): each.key for place, each in enumerate(encodings)}
+        point_at_encoders(self.artifacts, list(keys.values()))
+        for sampler in self._config.samplers:
+            keys[sampler], self.partitions[sampler] = self.timed(
+                f"sampling: {sampler}",
+                partial(
+                    sample_stage,
+                    self.artifacts,
+                    first.key,
+                    known,
+                    lambda: first.embeddings,
+                    sampler,
+                    self._config.sampling,
+                    self._device,
+                    cuts,
+                ),
+            )
+        key, similarity = self.timed(
+            "fusion",
+            lambda: fuse_stage(
+                self.artifacts,
+                keys,
+                seeds or known.task,
+                lambda: [each.embeddings for each in encodings],
+                self.partitions,
+                self._config.fusion,
+                self._device,
+                partial(self._watcher.step, "fusion" + self.suffix),
+                shares_of(encodings),
+            ),
+        )
+        self.keys = {**keys, "fuse": key}
+        return similarity
+
+    def pseudo_seeds(self, known: Known, similarity: Similarity) -> tuple[str, Tensor]:
+        """The matches that the next round learns from."""
+        return self.timed(
+            "self-training",
+            lambda: pseudo_seed_stage(
+                self.artifacts,
+                self.keys["fuse"],
+                known.task,
+                lambda: similarity,
+                self._config.self_training,
+                self._device,
+            ),
+        )
+
+
+def _num_new(found: Tensor, rounds: Sequence[Round]) -> int:
+    """How many of these links the round before did not have."""
+    if not rounds:
+        return len(found)
+    before = set(map(tuple, rounds[-1].pseudo_seeds.tolist()))
+    return sum(tuple(link) not in before for link in found.tolist())

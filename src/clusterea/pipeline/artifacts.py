@@ -72,6 +72,16 @@ def unpack_pair(tensors: Tensors) -> Pair[Tensor]:
     return Pair(tensors["source"], tensors["target"])
 
 
+def pack_links(links: Tensor) -> Tensors:
+    """Pairs of entities."""
+    return {"links": links}
+
+
+def unpack_links(tensors: Tensors) -> Tensor:
+    """Pairs of entities."""
+    return tensors["links"]
+
+
 def pack_partition(partition: Partition) -> Tensors:
     """Labels, and how many mini-batches."""
     from torch import tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterea.config import Config
+from clusterea.config import Config, EncoderConfig, PropagationConfig
 from clusterea.errors import InputError
 from clusterea.types import AlignmentTask
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 UNITS |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
+CELL_BYTES = 12  # of a sparse similarity
 CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three samplers
-BLOCK_SHARE = 0.75  # of the memory allowed that one mini-batch's matrix may take
+BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
 
 
 def parse_size(text: str) -> int:
@@ -52,14 +53,33 @@ def cell_bytes(device: torch.device) -> int:
     return 4 if device.type == "cuda" else 8
 
 
-def largest_batch(memory: int, device: torch.device, task: AlignmentTask | None = None) -> int:
+def widths(config: Config) -> list[int]:
+    """The dimensions of each encoder's embeddings in the last round."""
+    own = [
+        each.features
+        if isinstance(each, PropagationConfig)
+        else each.dimension * (1 if each.model == "gcn-align" else 6)
+        for each in config.encoders()
+    ]
+    return own * (config.self_training.folds if config.self_training.rounds else 1)
+
+
+def largest_batch(
+    memory: int, device: torch.device, config: Config, task: AlignmentTask | None = None
+) -> int:
     """Entities of a side whose mini-batch's matrix fits into the memory allowed.
 
     With the task at hand it is those of the larger side, the other's being as many fewer as that
-    side has fewer entities; and a matrix has no rows and columns of seeds.
+    side has fewer entities; a matrix has no rows and columns of seeds; and the vectors and the
+    cells fused so far are there beside it.
     """
     cells = BLOCK_SHARE * memory / cell_bytes(device)
     if task is not None:
+        entities = sum(graph.num_entities - task.num_seeds for graph in task.graphs)
+        most = max(graph.num_entities for graph in task.graphs)
+        vectors = entities * sum(widths(config)) * (2 if device.type == "cuda" else 4)
+        resident = vectors + 2 * CELL_BYTES * CELLS_A_ROW * most
+        cells = BLOCK_SHARE * max(memory - resident, memory / 10) / cell_bytes(device)
         sizes = [graph.num_entities for graph in task.graphs]
         free = [(size - task.num_seeds) / max(sizes) for size in sizes]
         if all(share > 0 for share in free):
@@ -79,8 +99,7 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     """What a run is likely to take, from the sizes alone; right to about a factor of two."""
     entities = sum(graph.num_entities for graph in task.graphs)
     triples = sum(graph.num_triples for graph in task.graphs)
-    width = config.training.dimension * (1 if config.training.model == "gcn-align" else 6)
-    embeddings = 4 * width * entities
+    embeddings = 4 * sum(widths(config)) * entities
     similarity = 3 * 20 * CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
     sides = [
         min(
@@ -91,10 +110,17 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
         for graph in task.graphs
     ]
     block = int(sides[0] * sides[1]) * cell_bytes(device) if config.samplers else 0
-    table = 4 * 3 * config.training.dimension * entities
+    table = entities * max(4 * _working(each) for each in config.encoders())
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
     if device.type == "cuda":
         gpu = max(table + graph + embeddings // 2, embeddings // 2 + max(block, similarity))
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
     return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
+
+
+def _working(config: EncoderConfig) -> int:
+    """Numbers that an encoder holds for each entity while it works."""
+    if isinstance(config, PropagationConfig):
+        return config.dimension + config.features
+    return 3 * config.dimension  # rows, and Adam's two moments of each

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clusterea.pipeline.align import AlignmentResult, Observer
+from clusterea.pipeline.align import AlignmentResult, Observer, Round
 from clusterea.pipeline.measure import StageCost, measured
 from clusterea.types import Alignment, Benchmark, Metrics, Partition, Similarity
 from clusterea.workspace import Workspace, fingerprint, task_key, write_json
@@ -58,6 +58,7 @@ def write_outputs(
             result.partitions,
             [each.to_dict() for each in costs],
             result.config.to_dict(),
+            self_training(result.rounds, benchmark),
         )
     costs.append(cost)
     observer.end(cost)
@@ -99,8 +100,9 @@ def write_page(
     partitions: Mapping[str, Partition],
     costs: Sequence[Mapping[str, Any]],
     config: Mapping[str, Any],
+    rounds: Sequence[Mapping[str, int]] = (),
 ) -> None:
-    """Writes report.html; `costs` and `config` as run.json has them."""
+    """Writes report.html; `costs`, `config` and `rounds` as run.json has them."""
     from clusterea.evaluation.overlap import overlap
     from clusterea.report import StageCost as ShownCost
     from clusterea.report import collect, write_report
@@ -123,6 +125,7 @@ def write_page(
         ],
         partitions=partitions,
         overlaps=overlaps,
+        rounds=[{name.replace("_", "-"): value for name, value in each.items()} for each in rounds],
         config=config,
         versions=versions(),
     )
@@ -162,10 +165,27 @@ def _described(
         },
         "artifacts": dict(result.keys),
         "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
+        "self_training": self_training(result.rounds, benchmark),
         "links": len(result.alignment.links),
         "stages": [cost.to_dict() for cost in costs],
         "seconds": round(sum(cost.seconds for cost in costs), 3),
     }
+
+
+def self_training(rounds: Sequence[Round], benchmark: Benchmark) -> list[dict[str, int]]:
+    """What each round learned from; where there are test links, how many of them were right."""
+    links = benchmark.test_links
+    partner = dict(links.tolist())
+    targets = set(links[:, 1].tolist())
+    found = []
+    for number, each in enumerate(rounds, start=1):
+        pairs = each.pseudo_seeds.tolist()
+        row = {"round": number, "pseudo_seeds": len(pairs), "new": each.num_new}
+        if len(links):
+            judged = [(s, t) for s, t in pairs if s in partner or t in targets]
+            row |= {"judged": len(judged), "right": sum(partner.get(s) == t for s, t in judged)}
+        found.append(row)
+    return found
 
 
 def _device(device: torch.device) -> str:

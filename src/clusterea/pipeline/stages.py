@@ -1,24 +1,36 @@
-"""The four stages, each with its artifact: found in the run's folder, or made."""
+"""The stages, each with its artifact: found in the run's folder, or made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clusterea.config import FusionConfig, MatchingConfig, SamplingConfig, TrainingConfig
+import numpy as np
+
+from clusterea.config import (
+    EncoderConfig,
+    FusionConfig,
+    MatchingConfig,
+    SamplingConfig,
+    SelfTrainingConfig,
+    TrainingConfig,
+)
 from clusterea.pipeline.artifacts import (
     Artifacts,
     pack_alignment,
+    pack_links,
     pack_pair,
     pack_partition,
     pack_similarity,
     unpack_alignment,
+    unpack_links,
     unpack_pair,
     unpack_partition,
     unpack_similarity,
 )
+from clusterea.pipeline.encoding import Known, without_seeds
 from clusterea.pipeline.retry import with_smaller_blocks
-from clusterea.types import Alignment, AlignmentTask, Pair, Partition, Similarity
+from clusterea.types import Alignment, AlignmentTask, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import FileCheckpoints, recipe_key
 
 if TYPE_CHECKING:
@@ -33,35 +45,52 @@ Steps = Callable[[str, int, int], None]  # what is being done, how far, of how m
 
 def train_stage(
     artifacts: Artifacts,
-    task_key: str,
-    task: AlignmentTask,
-    config: TrainingConfig,
+    known: Known,
+    config: EncoderConfig,
     device: torch.device,
     progress: Callable[[Progress], None] | None = None,
 ) -> tuple[str, Pair[Tensor]]:
-    """The embeddings of `task` and their key; training that was broken off goes on."""
-    from clusterea.training import train
+    """The embeddings of one encoder and their key; training that was broken off goes on."""
+    from clusterea.training import propagate, train
 
-    recipe, parents = config.recipe(), {"task": task_key}
+    recipe = config.recipe() | known.recipe()
     checkpoints = None
-    if artifacts.workspace is not None:
-        name = f"{recipe_key('train', recipe, parents)}.safetensors"
+    if artifacts.workspace is not None and isinstance(config, TrainingConfig):
+        name = f"{recipe_key('train', recipe, known.parents)}.safetensors"
         checkpoints = FileCheckpoints(artifacts.workspace.folder / "checkpoints" / name)
 
     def make() -> Pair[Tensor]:
-        return train(task, config, device=device, checkpoints=checkpoints, progress=progress)
+        if isinstance(config, TrainingConfig):
+            return train(
+                known.task, config, device=device, checkpoints=checkpoints, progress=progress
+            )
+        return propagate(known.task, config, device=device, progress=progress)
 
-    key, embeddings = artifacts.tensors("train", recipe, parents, make, pack_pair, unpack_pair)
-    if checkpoints is not None and artifacts.workspace is not None:
+    key, embeddings = artifacts.tensors(
+        "train", recipe, known.parents, make, pack_pair, unpack_pair
+    )
+    if checkpoints is not None:
         checkpoints.remove()
-        artifacts.workspace.point("train", key)
     return key, embeddings
+
+
+def point_at_encoders(artifacts: Artifacts, keys: Sequence[str]) -> None:
+    """Makes these the encoders that the run's later commands work with."""
+    if artifacts.workspace is not None:
+        for place, key in enumerate(keys):
+            artifacts.workspace.point(encoder_name(place), key)
+        artifacts.workspace.forget(encoder_name(len(keys)))  # and so all beyond it
+
+
+def encoder_name(place: int) -> str:
+    """What the encoder at this place is called among a run's results: train, train-2 and so on."""
+    return "train" if place == 0 else f"train-{place + 1}"
 
 
 def sample_stage(
     artifacts: Artifacts,
     train_key: str,
-    task: AlignmentTask,
+    known: Known,
     embeddings: Callable[[], Pair[Tensor]],
     sampler: str,
     config: SamplingConfig,
@@ -73,9 +102,9 @@ def sample_stage(
 
     key, partition = artifacts.tensors(
         "sample",
-        {"sampler": sampler, **config.recipe(sampler)},
-        {"train": train_key},
-        lambda: sample(sampler, task, embeddings(), config, Place(device, cut)),
+        {"sampler": sampler, **config.recipe(sampler)} | known.recipe(),
+        {"train": train_key} | known.learned(),
+        lambda: sample(sampler, known.task, embeddings(), config, Place(device, cut)),
         pack_partition,
         unpack_partition,
     )
@@ -88,33 +117,36 @@ def fuse_stage(
     artifacts: Artifacts,
     parents: Mapping[str, str],
     task: AlignmentTask,
-    embeddings: Callable[[], Pair[Tensor]],
+    encodings: Callable[[], Sequence[Pair[Tensor]]],
     partitions: Mapping[str, Partition],
     config: FusionConfig,
     device: torch.device,
     progress: Steps | None = None,
+    shares: Sequence[float] | None = None,
 ) -> tuple[str, Similarity]:
     """The fused similarity, on the host, and its key.
 
     Args:
         artifacts: Where results are kept.
-        parents: The keys of the embeddings, as `train`, and of each partition, by its sampler.
+        parents: The keys of the encoders, by `encoder_name`, and of each partition, by its sampler.
         task: Its seeds are left out, its names' hashes decide ties.
-        embeddings: Called if they are needed.
+        encodings: The embeddings of all encoders; called if they are needed.
         partitions: By sampler.
         config: What to compute.
         device: Where.
         progress: Called now and then.
+        shares: What each encoder weighs; all the same if not given.
     """
     from clusterea.fusion import fuse
 
     def make(block_cells: int | None) -> Similarity:
         fused = fuse(
-            embeddings(),
+            encodings(),
             list(partitions.values()),
             task.seeds,
             task.tie_keys,
             config,
+            shares=shares,
             device=device,
             block_cells=block_cells,
             progress=progress,
@@ -123,7 +155,7 @@ def fuse_stage(
 
     key, similarity = artifacts.tensors(
         "fuse",
-        config.recipe(),
+        config.recipe() | ({} if shares is None else {"shares": list(shares)}),
         parents,
         lambda: with_smaller_blocks(make, device),
         pack_similarity,
@@ -134,6 +166,29 @@ def fuse_stage(
     return key, similarity
 
 
+def pseudo_seed_stage(
+    artifacts: Artifacts,
+    fuse_key: str,
+    task: AlignmentTask,
+    similarity: Callable[[], Similarity],
+    config: SelfTrainingConfig,
+    device: torch.device,
+) -> tuple[str, Tensor]:
+    """(n, 2): the matches that the next round learns from, and their key."""
+    from clusterea.matching import pseudo_seeds
+
+    def make() -> Tensor:
+        keys = _keys(task, device)
+        scores = similarity().to(device)
+        return pseudo_seeds(
+            scores, keys, task.seeds, threshold=config.threshold, seed=config.seed
+        ).cpu()
+
+    return artifacts.tensors(
+        "pseudo", config.recipe(), {"fuse": fuse_key}, make, pack_links, unpack_links
+    )
+
+
 def match_stage(
     artifacts: Artifacts,
     fuse_key: str,
@@ -141,17 +196,27 @@ def match_stage(
     similarity: Callable[[], Similarity],
     config: MatchingConfig,
     device: torch.device,
+    held: Tensor | None = None,
 ) -> tuple[str, Alignment]:
-    """The alignment and its key."""
-    from torch import from_numpy
-
-    from clusterea.matching import match
+    """The alignment and its key; with seeds that were held out, its confidence is calibrated."""
+    from clusterea.matching import calibrated, match, merged, without_pairs
 
     def make() -> Alignment:
-        keys = task.tie_keys.map(lambda side: from_numpy(side.copy()).to(device))
+        keys = _keys(task, device)
         scores = similarity().to(device)
-        found = match(scores, keys, task.seeds, method=config.method, seed=config.seed)
-        return found.to("cpu")
+
+        def matched(seeds: IntArray) -> Alignment:
+            return match(scores, keys, seeds, method=config.method, seed=config.seed)
+
+        if held is None or not len(held):
+            return matched(task.seeds).to("cpu")
+        others = without_seeds(task, held)
+        trial = matched(others.seeds)
+        kept = without_pairs(trial, held)
+        # Who was taken by a held-out entity is free again.
+        decided = np.concatenate([task.seeds, kept.links.cpu().numpy()])
+        found = merged(kept, matched(decided))
+        return calibrated(found, trial, scores, others, held, abstain=config.abstain).to("cpu")
 
     key, alignment = artifacts.tensors(
         "match", config.recipe(), {"fuse": fuse_key}, make, pack_alignment, unpack_alignment
@@ -159,3 +224,9 @@ def match_stage(
     if artifacts.workspace is not None:
         artifacts.workspace.point("match", key)
     return key, alignment
+
+
+def _keys(task: AlignmentTask, device: torch.device) -> Pair[Tensor]:
+    from torch import from_numpy
+
+    return task.tie_keys.map(lambda side: from_numpy(side.copy()).to(device))

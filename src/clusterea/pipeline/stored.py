@@ -6,14 +6,19 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clusterea.errors import DataError
 from clusterea.pipeline.artifacts import (
     read_artifact,
     unpack_alignment,
+    unpack_links,
     unpack_pair,
     unpack_partition,
     unpack_similarity,
 )
+from clusterea.pipeline.encoding import Known, without_seeds
+from clusterea.pipeline.stages import encoder_name
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -49,9 +54,44 @@ def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
     return key
 
 
-def stored_embeddings(workspace: Workspace, task: AlignmentTask) -> Pair[Tensor]:
-    """The embeddings that were trained last."""
-    return unpack_pair(read_artifact(workspace, current_key(workspace, "train", task)))
+def encoder_keys(workspace: Workspace, task: AlignmentTask) -> dict[str, str]:
+    """The keys of the encoders that were run last, by `encoder_name`."""
+    keys = {encoder_name(0): current_key(workspace, "train", task)}
+    while workspace.has(encoder_name(len(keys))):
+        name = encoder_name(len(keys))
+        keys[name] = workspace.current(name)
+    return keys
+
+
+def stored_embeddings(workspace: Workspace, key: str) -> Pair[Tensor]:
+    """The embeddings of one encoder."""
+    return unpack_pair(read_artifact(workspace, key))
+
+
+def stored_held_out(workspace: Workspace, train_key: str) -> Tensor | None:
+    """(n, 2): the seeds that an encoder has not learned from, if any."""
+    key = _parents(workspace, train_key).get("held", "")
+    return unpack_links(read_artifact(workspace, key)) if key else None
+
+
+def stored_known(workspace: Workspace, task: AlignmentTask, train_key: str) -> Known:
+    """What an encoder has learned from, but for its fold: the seeds, less those held out, and more.
+
+    Pseudo-seeds of the last round are among them.
+    """
+    parents = _parents(workspace, train_key)
+    held = stored_held_out(workspace, train_key)
+    known = task if held is None else without_seeds(task, held)
+    pseudo = parents.get("pseudo", "")
+    if pseudo:
+        links = unpack_links(read_artifact(workspace, pseudo)).numpy()
+        known = known.with_seeds(np.concatenate([known.seeds, links]))
+    return Known(known, parents)
+
+
+def encoder_of(workspace: Workspace, fuse_key: str) -> str:
+    """The key of the first encoder whose embeddings a similarity was made of."""
+    return _parents(workspace, fuse_key).get("train", "")
 
 
 def sample_key(workspace: Workspace, sampler: str, train_key: str) -> str:
@@ -96,7 +136,7 @@ def fused_partitions(workspace: Workspace) -> dict[str, Partition]:
     return {
         name: stored_partition(workspace, key)
         for name, key in parents.items()
-        if name != "train" and workspace.find(key) is not None
+        if not name.startswith("train") and workspace.find(key) is not None
     }
 
 
