@@ -30,6 +30,7 @@ from clusterea.config import Config, preset
 from conftest import Ran
 
 ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
+PLAN = import_module("clusterea.cli.plan")
 OUTPUTS = {
     "alignment.tsv",
     "unmatched_source.tsv",
@@ -413,7 +414,7 @@ class TestDryRun:
             side = config.sampling.max_batch
             return Expected(int(8 * side * side + 1e6 * config.training.dimension), 0)
 
-        monkeypatch.setattr(ALIGN, "expected_memory", pretended)
+        monkeypatch.setattr(PLAN, "expected_memory", pretended)
         asked = ["align", pair, "--out", tmp_path, *PAPER, "--dry-run"]
         limit = ["--set", "sampling.max_batch=65536", "--memory"]
         ran = clusterea_command(*asked, *limit, "1GB")
