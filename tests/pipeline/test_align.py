@@ -365,6 +365,16 @@ class TestRounds:
             assert all(what for what, _, _ in said)
             assert (said[0][0] == "labels") == stage.startswith("propagation")
 
+    def test_every_round_may_train(self, many: Benchmark) -> None:
+        def trained(*settings: str) -> list[str]:
+            result = align(many.task, in_rounds(*settings), CPU)
+            return [cost.stage for cost in result.timings if cost.stage.startswith("training")]
+
+        last = ["training", *2 * ["training, round 2"]]
+        assert trained() == last
+        again = trained("self_training.retrain=every")
+        assert again == [last[0], *2 * ["training, round 1"], *last[1:]]
+
     def test_what_is_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
         workspace = Workspace(of_rounds)
         result = align(many.task, in_rounds(), CPU, workspace=workspace)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from clusterea.config.checks import check_least
+from clusterea.config.checks import check_choice, check_least
 from clusterea.errors import InputError
+
+Retrain = Literal["last", "every"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class SelfTrainingConfig:
 
     rounds: int = 0  # beyond the first; 0: no self-training
     threshold: float = 0.5  # a match is taken whose normalized similarity is above
+    retrain: Retrain = "last"  # which rounds train anew; label propagation is run in all
     folds: int = 1  # encoders of a round, each of which leaves out one part of the pseudo-seeds
     least_gain: float = 0.02  # share of pseudo-seeds that must be new, or this round is the last
     seed: int = 0  # of the order of ties
@@ -23,6 +26,7 @@ class SelfTrainingConfig:
         for name in ("rounds", "seed"):
             check_least(name, getattr(self, name), 0)
         check_least("folds", self.folds, 1)
+        check_choice("retrain", self.retrain, Retrain)
         for name in ("threshold", "least_gain"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(

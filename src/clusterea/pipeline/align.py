@@ -120,10 +120,9 @@ def align(
             rounds.append(Round(found, _num_new(found, rounds)))
             if not len(found):
                 break
-            # Training is dear and propagation cheap: what is trained waits for the last round.
             gained = rounds[-1].num_new >= config.self_training.least_gain * len(found)
             is_last = len(rounds) == config.self_training.rounds or not gained
-            again = run.cheap() if run.cheap() and not is_last else range(len(config.models))
+            again = run.renewed(is_last=is_last)
             learned = folds(known, key, found, config.self_training)
             renewed = run.encode(learned, again)
             kept = [each for each in first if each.place not in set(again)]
@@ -187,6 +186,16 @@ class _Run:
         """The places of the encoders that need no training."""
         encoders = enumerate(self._config.encoders())
         return [place for place, each in encoders if isinstance(each, PropagationConfig)]
+
+    def renewed(self, *, is_last: bool) -> Sequence[int]:
+        """The places of the encoders that a round runs anew.
+
+        Training is dear and propagation cheap: what is trained may wait for the last round.
+        """
+        cheap = self.cheap()
+        if cheap and not is_last and self._config.self_training.retrain == "last":
+            return cheap
+        return range(len(self._config.models))
 
     def encode(self, learned: Sequence[Known], places: Iterable[int]) -> list[Encoding]:
         """The encoders at these places, each once for everything it may learn from."""

@@ -1,0 +1,70 @@
+"""LargeEA (VLDB 2022), its structure channel: what the paper compares itself with at scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clusterea.config import FusionConfig, SamplingConfig, TrainingConfig
+from clusterea.types import AlignmentTask, Similarity
+
+if TYPE_CHECKING:
+    import torch
+
+METIS_CPS = "metis-cps"
+
+
+def largeea(
+    task: AlignmentTask,
+    training: TrainingConfig,
+    sampling: SamplingConfig,
+    fusion: FusionConfig,
+    device: torch.device,
+    progress: Callable[[int, int], None] | None = None,
+) -> Similarity:
+    """Mini-batches by METIS-CPS, a model of its own in each, and its nearest neighbors there.
+
+    An entity has candidates in its own mini-batch only, so that whoever is cut off from its
+    counterpart has lost it. A mini-batch without seeds has nothing to learn from, and no cells.
+
+    Args:
+        task: Two graphs and the seeds.
+        training: Of each model.
+        sampling: Of METIS-CPS.
+        fusion: Its `candidates` and `search` count.
+        device: Where to compute, and where the result will be.
+        progress: Called with the number of mini-batches done, and of all.
+    """
+    import torch
+
+    from clusterea.fusion.neighbors import search
+    from clusterea.fusion.undecided import undecided
+    from clusterea.graph.subtask import subtask
+    from clusterea.numerics.cells import both_ways, from_cells
+    from clusterea.samplers import Place, sample
+    from clusterea.training import train
+
+    nothing = task.graphs.map(lambda graph: torch.empty(graph.num_entities, 0))
+    partition = sample(METIS_CPS, task, nothing, sampling, Place(device))
+    rows, columns, values = [], [], []
+    for number, batch in enumerate(partition.mini_batches()):
+        part = subtask(task, batch.map(lambda ids: ids.numpy()))
+        if part.num_seeds:
+            own = replace(training, seed=training.seed + number)
+            embeddings = train(part, own, device=device)
+            entities = undecided([embeddings], part.seeds, part.tie_keys, fusion.seed, device)
+            found = search(entities, fusion, device).map(lambda side: side.first(fusion.candidates))
+            cells = both_ways(
+                found, entities=entities.entities, num_entities=entities.num_entities, twice=False
+            )
+            rows.append(batch.source.to(device)[cells.rows()])
+            columns.append(batch.target.to(device)[cells.columns])
+            values.append(cells.values)
+        if progress:
+            progress(number + 1, partition.num_batches)
+    sizes = task.graphs.map(lambda graph: graph.num_entities)
+    if not rows:
+        none = torch.empty(0, dtype=torch.int64, device=device)
+        return from_cells(none, none, none.float(), sizes)
+    return from_cells(torch.cat(rows), torch.cat(columns), torch.cat(values), sizes)
