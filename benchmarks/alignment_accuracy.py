@@ -49,11 +49,11 @@ from torch import Tensor
 import clusterea
 from clusterea.config import preset
 from clusterea.evaluation import judge
-from clusterea.evaluation.lookup import find_cells
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.undecided import undecided
 from clusterea.matching import match
 from clusterea.numerics.cells import both_ways
+from clusterea.numerics.lookup import find_cells
 from clusterea.pipeline import AlignmentResult, Artifacts, choose_device
 from clusterea.pipeline.encoding import held_out_stage
 from clusterea.pipeline.outputs import self_training, versions

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clusterea.errors import InputError
 from clusterea.evaluation import evaluate
-from clusterea.evaluation.lookup import find_cells
+from clusterea.numerics.lookup import find_cells
 from clusterea.types import Alignment, Pair, Similarity
 
 NAN = float("nan")  # no cell

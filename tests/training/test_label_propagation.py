@@ -11,10 +11,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted_pairs import hits_at_1, planted_pair, unrelated_pair
 from torch import Tensor
 
 from clusterea.config import PropagationConfig
-from clusterea.data.synthetic import PairShape, generate
 from clusterea.errors import InputError
 from clusterea.seeding import generator
 from clusterea.training import Progress
@@ -35,28 +35,13 @@ def task_of(graphs: Pair[KnowledgeGraph], *seeds: tuple[int, int]) -> AlignmentT
 
 
 @pytest.fixture(scope="module")
-def small() -> AlignmentTask:
-    """Two unrelated graphs of 30 entities, 12 of them seeds: for what needs no sense."""
-    ids = np.random.default_rng(0).permutation(30)[:12]
-    return AlignmentTask(random_pair(5), np.stack([ids, ids[::-1]], 1))
+def planted() -> tuple[AlignmentTask, IntArray]:
+    return planted_pair()
 
 
 @pytest.fixture(scope="module")
-def planted() -> tuple[AlignmentTask, IntArray]:
-    """Two views of one world of 300 entities, 30 % of it as seeds, and the other links."""
-    shape = PairShape(Pair(300, 300), Pair(1800, 1800), Pair(20, 20), 1.0, Pair(0.97, 0.97))
-    benchmark = generate(shape, seed=0)
-    links = np.array(benchmark.task.seeds)
-    return AlignmentTask(benchmark.task.graphs, links[:90]), links[90:]
-
-
-def hits_at_1(embeddings: Pair[Tensor], links: IntArray) -> float:
-    """The share of links whose target is the nearest of all linked targets."""
-    source, target = (
-        side[torch.from_numpy(ids.copy())] for side, ids in zip(embeddings, links.T, strict=True)
-    )
-    best = (source @ target.T).argmax(1)
-    return float((best == torch.arange(len(links))).double().mean())
+def small() -> AlignmentTask:
+    return unrelated_pair()
 
 
 def assert_near(found: Pair[Tensor], wanted: Pair[Tensor], tolerance: float = 1e-5) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from planted_pairs import hits_at_1, planted_pair, unrelated_pair
 from torch import Tensor
 
 from clusterea.config import TrainingConfig, training_config
-from clusterea.data.synthetic import PairShape, generate
 from clusterea.errors import InputError
 from clusterea.graph.union import union
 from clusterea.models import ENCODERS
@@ -30,27 +30,12 @@ STOCHASTIC_EPOCHS = {"dual-amn": 15, "rrea": 20, "gcn-align": 50}
 
 @pytest.fixture(scope="module")
 def planted() -> tuple[AlignmentTask, IntArray]:
-    """Two views of one world of 300 entities, 30 % of it as seeds, and the other links."""
-    shape = PairShape(Pair(300, 300), Pair(1800, 1800), Pair(20, 20), 1.0, Pair(0.97, 0.97))
-    benchmark = generate(shape, seed=0)
-    links = np.array(benchmark.task.seeds)
-    return AlignmentTask(benchmark.task.graphs, links[:90]), links[90:]
+    return planted_pair()
 
 
 @pytest.fixture(scope="module")
 def small() -> AlignmentTask:
-    """Two unrelated graphs of 30 entities, 12 of them seeds: for what needs no sense."""
-    ids = np.random.default_rng(0).permutation(30)[:12]
-    return AlignmentTask(random_pair(5), np.stack([ids, ids[::-1]], 1))
-
-
-def hits_at_1(embeddings: Pair[Tensor], links: IntArray) -> float:
-    """The share of links whose target is the nearest of all linked targets."""
-    source, target = (
-        side[torch.from_numpy(ids.copy())] for side, ids in zip(embeddings, links.T, strict=True)
-    )
-    best = (source @ target.T).argmax(1)
-    return float((best == torch.arange(len(links))).double().mean())
+    return unrelated_pair()
 
 
 def quick(model: str, *, full_graph: bool = False, **changes: Any) -> TrainingConfig:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from clusterea.cli.progress import size
-from clusterea.config import LABEL_PROPAGATION, Config, PropagationConfig
+from clusterea.config import LABEL_PROPAGATION, Config, PropagationConfig, config_with
 from clusterea.pipeline.encoding import num_held_out
 from clusterea.pipeline.memory import available, expected_memory, widths
 
@@ -75,21 +75,20 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
         needed = expected_memory(task, changed, place)
         return (needed.gpu if place.type == "cuda" else needed.host) <= free
 
-    for entities in (50_000, 20_000, 10_000, 5_000, 2_000, 1_000) if config.samplers else ():
-        if entities >= (config.sampling.max_batch or entities + 1):
-            continue
-        if fits(replace(config, sampling=replace(config.sampling, max_batch=entities))):
-            return f"Smaller mini-batches would: --set sampling.max_batch={entities}."
-    for features in (1024, 512, 256) if LABEL_PROPAGATION in config.models else ():
-        if features >= config.propagation.features:
-            continue
-        if fits(replace(config, propagation=replace(config.propagation, features=features))):
-            return f"Smaller embeddings would: --set propagation.features={features}."
-    for dimension in (100, 64, 32, 16):
-        if dimension >= config.training.dimension:
-            continue
-        if fits(replace(config, training=replace(config.training, dimension=dimension))):
-            return f"Smaller embeddings would: --set training.dimension={dimension}."
+    tries: list[tuple[str, str, Sequence[int], int | None]] = []
+    if config.samplers:
+        sizes = (50_000, 20_000, 10_000, 5_000, 2_000, 1_000)
+        tries.append(("mini-batches", "sampling.max_batch", sizes, config.sampling.max_batch))
+    if LABEL_PROPAGATION in config.models:
+        features = config.propagation.features
+        tries.append(("embeddings", "propagation.features", (1024, 512, 256), features))
+    dimension = config.training.dimension
+    tries.append(("embeddings", "training.dimension", (100, 64, 32, 16), dimension))
+    for what, setting, values, now in tries:
+        for value in values:
+            is_less = now is None or value < now
+            if is_less and fits(config_with(config, [f"{setting}={value}"])):
+                return f"Smaller {what} would: --set {setting}={value}."
     return "No setting makes these graphs fit; it takes a machine with more memory."
 
 

@@ -8,9 +8,9 @@ from torch import Tensor
 from clusterea.errors import InputError
 from clusterea.evaluation.degrees import by_degree
 from clusterea.evaluation.judge import judge
-from clusterea.evaluation.lookup import find_cells
 from clusterea.evaluation.ranking import ranking
 from clusterea.evaluation.rivals import count_rivals
+from clusterea.numerics.lookup import find_cells
 from clusterea.types import Alignment, DegreeBucket, IntArray, Metrics, Similarity
 from clusterea.types.arrays import check_range
 from clusterea.types.links import check_one_to_one

@@ -6,7 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clusterea.matching.calibration import FEWEST, abstain_below, calibrate_held_out, held_out
+from clusterea.matching.calibration import (
+    FEWEST,
+    abstain_below,
+    calibrate_held_out,
+    held_out,
+    touches,
+)
 from clusterea.matching.features import link_features
 from clusterea.types import Alignment, AlignmentTask, Similarity
 
@@ -53,10 +59,8 @@ def calibrated(
 
 def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:
     """The links that touch none of these pairs; the others' ends are neither here nor unmatched."""
-    held = pairs.to(alignment.links.device)
-    touches = torch.isin(alignment.links[:, 0], held[:, 0])
-    touches |= torch.isin(alignment.links[:, 1], held[:, 1])
-    return Alignment(alignment.links[~touches], alignment.confidence[~touches], alignment.unmatched)
+    kept = ~touches(alignment.links, pairs.to(alignment.links.device))
+    return Alignment(alignment.links[kept], alignment.confidence[kept], alignment.unmatched)
 
 
 def merged(one: Alignment, other: Alignment) -> Alignment:

@@ -60,11 +60,15 @@ def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
         pairs: (m, 2), one-to-one.
     """
     known = torch.asarray(pairs, dtype=torch.int64, device=links.device, copy=True).reshape(-1, 2)
-    touched = torch.isin(links[:, 0], known[:, 0]) | torch.isin(links[:, 1], known[:, 1])
-    at = touched.nonzero().flatten()
+    at = touches(links, known).nonzero().flatten()
     width = int(torch.cat([links, known])[:, 1].max()) + 1 if len(at) else 1
     right = torch.isin(links[at, 0] * width + links[at, 1], known[:, 0] * width + known[:, 1])
     return HeldOut(at, right, len(known))
+
+
+def touches(links: Tensor, pairs: Tensor) -> Tensor:
+    """(n,) bool: which links have an entity of `pairs` at either end."""
+    return torch.isin(links[:, 0], pairs[:, 0]) | torch.isin(links[:, 1], pairs[:, 1])
 
 
 def calibrate(features: Tensor, is_right: Tensor, weights: Tensor | None = None) -> Calibration:

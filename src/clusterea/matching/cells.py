@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clusterea.numerics.cells import without
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
@@ -103,12 +104,8 @@ def open_cells(
             f"ties must be a key for each of {sizes.source} and {sizes.target} entities. "
             f"Got {ties.source.numel()} and {ties.target.numel()} instead."
         )
+    similarity = without(similarity, decided.source, decided.target)
     # Half precision has no reductions on a CPU; these numbers are the same in float32.
     values = similarity.values.to(torch.promote_types(similarity.values.dtype, torch.float32))
     ends = Pair(similarity.rows(), similarity.columns)
-    cells = Cells(ends, values, ties.map(lambda keys: keys.to(device)), seed)
-    free = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
-    free.source[decided.source] = False
-    free.target[decided.target] = False
-    kept = free.source[ends.source] & free.target[ends.target]
-    return cells if bool(kept.all()) else cells.take(kept)
+    return Cells(ends, values, ties.map(lambda keys: keys.to(device)), seed)

@@ -117,10 +117,11 @@ def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity
     is_open = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
     is_open.source[rows.to(device)] = False
     is_open.target[columns.to(device)] = False
-    kept = is_open.source[similarity.rows()] & is_open.target[similarity.columns]
+    owners = similarity.rows()
+    kept = is_open.source[owners] & is_open.target[similarity.columns]
     if bool(kept.all()):
         return similarity
-    counts = similarity.rows()[kept].bincount(minlength=sizes.source)
+    counts = owners[kept].bincount(minlength=sizes.source)
     return Similarity(offsets_of(counts), similarity.columns[kept], similarity.values[kept], sizes)
 
 

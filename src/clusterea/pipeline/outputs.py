@@ -37,6 +37,7 @@ def write_outputs(
         metrics = result.evaluate(benchmark.test_links) if len(benchmark.test_links) else None
     costs.append(cost)
     observer.end(cost)
+    rounds = self_training(result.rounds, benchmark)
     observer.begin("writing")
     with measured("writing", device) as cost:
         write_links(
@@ -58,11 +59,11 @@ def write_outputs(
             result.partitions,
             [each.to_dict() for each in costs],
             result.config.to_dict(),
-            self_training(result.rounds, benchmark),
+            rounds,
         )
     costs.append(cost)
     observer.end(cost)
-    write_json(folder / "run.json", _described(benchmark, result, device, costs))
+    write_json(folder / "run.json", _described(benchmark, result, device, costs, rounds))
     return metrics
 
 
@@ -146,7 +147,11 @@ def _version(name: str) -> str:
 
 
 def _described(
-    benchmark: Benchmark, result: AlignmentResult, device: torch.device, costs: list[StageCost]
+    benchmark: Benchmark,
+    result: AlignmentResult,
+    device: torch.device,
+    costs: list[StageCost],
+    rounds: list[dict[str, int]],
 ) -> dict[str, Any]:
     graphs = benchmark.task.graphs
     return {
@@ -165,7 +170,7 @@ def _described(
         },
         "artifacts": dict(result.keys),
         "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
-        "self_training": self_training(result.rounds, benchmark),
+        "self_training": rounds,
         "links": len(result.alignment.links),
         "stages": [cost.to_dict() for cost in costs],
         "seconds": round(sum(cost.seconds for cost in costs), 3),
