@@ -66,7 +66,8 @@ def nearest(
 
     The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
     float64. Of equal cosines that with the larger product of tie vectors comes first. So neither
-    blocks nor device nor the order of ids show in the result.
+    blocks nor device nor the order of ids show in the result, unless more than `spare` cosines are
+    equal to a row's last: which of these are taken may vary between devices.
 
     Args:
         source: (m, dim): rows of unit length, on host or device, float32 or float16.
