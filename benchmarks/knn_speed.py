@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics import knn
-from clusterea.numerics.knn import Neighbors, nearest, nearest_approximate, recall
+from clusterea.numerics.knn import Neighbors, nearest
+from clusterea.numerics.lists import nearest_approximate, recall
 from clusterea.numerics.ties import tie_vectors
 from clusterea.types import Pair
 
@@ -39,7 +40,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--host", action="store_true", help="give the vectors in host memory")
     parser.add_argument("--check", type=int, default=0, help="so many rows by brute force")
-    parser.add_argument("--approximate", type=int, help="faiss with so many probes, beside it")
+    parser.add_argument(
+        "--approximate", type=int, help="by lists as well, each row compared with so many"
+    )
     parser.add_argument("--profile", action="store_true", help="kernels of a ninth of the matrix")
     parser.add_argument("--out", type=Path, help="write the figures here as well")
     options = parser.parse_args()
@@ -76,7 +79,7 @@ def main() -> None:
     if options.approximate:
         start = clock(device)
         near = nearest_approximate(
-            vectors.source, vectors.target, options.k, ties, 0, probes=options.approximate
+            vectors.source, vectors.target, options.k, ties, 0, compared=options.approximate
         )
         figures["approximate_seconds"] = round(clock(device) - start, 2)
         figures["recall"] = list(recall(near, found))
@@ -116,7 +119,7 @@ def bare_product(
     block = block or knn._block(sizes, knn.BLOCK_CELLS[device.type])
     hashes = tie_vectors(ties.map(lambda keys: keys.to(device)), 0)
     left, right = (
-        [knn._extended(side[begin : begin + step], keys, begin) for begin in starts(side, step)]
+        [knn.extended(side[begin : begin + step], keys, begin) for begin in starts(side, step)]
         for side, keys, step in zip(vectors, hashes, block, strict=True)
     )
     begin = clock(device)

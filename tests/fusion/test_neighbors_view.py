@@ -70,8 +70,7 @@ def test_blocks_change_nothing() -> None:
 
 
 def test_approximate_search_finds_the_same_where_it_looks_everywhere() -> None:
-    pytest.importorskip("faiss")
-    free = entities(0, (60, 50))  # so few that faiss has one list
+    free = entities(0, (60, 50))  # so few that all are compared
     exact, found = (search(free, quick(search=how), CPU) for how in ("exact", "approximate"))
     for side in found.zip(exact):
         assert torch.equal(side[0].indices, side[1].indices)

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from vector_problems import assert_same, keys_of, problem
 
-from clusterea.errors import InputError
 from clusterea.numerics import knn
-from clusterea.numerics.knn import Nearest, Neighbors, nearest, nearest_approximate, recall
+from clusterea.numerics.knn import Nearest, Neighbors, nearest
 from clusterea.numerics.ties import tie_vectors
 from clusterea.types import Pair
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-
-
-def unit_rows(rows: int, dim: int, seed: int, distinct: int | None = None) -> Tensor:
-    """Rows of unit length, of which only so many are distinct."""
-    draw = torch.Generator().manual_seed(seed)
-    vectors = torch.randn(distinct or rows, dim, generator=draw)
-    vectors = torch.nn.functional.normalize(vectors)
-    return (
-        vectors if distinct is None else vectors[torch.randint(distinct, (rows,), generator=draw)]
-    )
-
-
-def keys_of(rows: int, seed: int) -> Tensor:
-    return torch.randint(-(2**62), 2**62, (rows,), generator=torch.Generator().manual_seed(seed))
-
-
-def problem(
-    rows: int, columns: int, dim: int = 6, distinct: int | None = None
-) -> tuple[Tensor, Tensor, Pair[Tensor]]:
-    both = unit_rows(rows + columns, dim, 0, distinct)
-    return both[:rows], both[rows:], Pair(keys_of(rows, 1), keys_of(columns, 2))
 
 
 def by_brute_force(
@@ -55,12 +31,6 @@ def by_brute_force(
         return Neighbors(order.gather(1, ranked.indices)[:, :k], ranked.values[:, :k])
 
     return Pair(best(values, tied), best(values.T, tied.T))
-
-
-def assert_same(one: Nearest, other: Nearest) -> None:
-    for left, right in zip(one, other, strict=True):
-        assert torch.equal(left.indices.cpu(), right.indices.cpu())
-        torch.testing.assert_close(left.values.cpu(), right.values.cpu(), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("distinct", [None, 40, 1])
@@ -197,40 +167,6 @@ def test_means_are_of_the_best() -> None:
     neighbors = Neighbors(torch.zeros(1, 3).long(), torch.tensor([[0.9, 0.5, 0.1]]))
     torch.testing.assert_close(neighbors.mean(2), torch.tensor([0.7]))
     torch.testing.assert_close(neighbors.mean(10), torch.tensor([0.5]))
-
-
-def test_recall() -> None:
-    exact = Neighbors(torch.tensor([[3, 1], [0, 2]]), torch.zeros(2, 2))
-    half = Neighbors(torch.tensor([[1, 3], [4, 5]]), torch.zeros(2, 2))
-    assert recall(Pair(half, exact), Pair(exact, exact)) == Pair(0.5, 1.0)
-
-
-class TestApproximate:
-    def test_finds_most(self) -> None:
-        pytest.importorskip("faiss")
-        source, target, ties = problem(1500, 2000, 16, distinct=3000)
-        exact = nearest(source, target, 10, ties, 0)
-        found = nearest_approximate(source, target, 10, ties, 0, probes=20)
-        assert min(recall(found, exact)) > 0.8
-        every = nearest_approximate(source, target, 10, ties, 0, probes=1000)
-        assert_same(every, exact)
-
-    def test_rows_are_full_though_lists_are_short(self) -> None:
-        pytest.importorskip("faiss")
-        source, target, ties = problem(100, 400, distinct=300)
-        found = nearest_approximate(source, target, 50, ties, 0, probes=1)
-        assert found.source.indices.min() >= 0
-        for row in found.source.indices:
-            assert row.unique().numel() == 50
-
-    def test_without_faiss(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(name: str) -> Any:
-            raise ImportError(name)
-
-        monkeypatch.setattr(importlib, "import_module", refuse)
-        source, target, ties = problem(5, 5)
-        with pytest.raises(InputError, match=r"pip install 'clusterea\[faiss\]'"):
-            nearest_approximate(source, target, 2, ties, 0)
 
 
 @gpu

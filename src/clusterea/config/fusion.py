@@ -24,7 +24,7 @@ class FusionConfig:
     global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
     global_similarity: bool = True  # off: the mini-batches' similarities alone
     csls: bool = True  # off: neither the global nor the fused similarity is shifted
-    search: Search = "exact"  # approximate: by faiss, on the CPU
+    search: Search = "exact"  # approximate: on a CPU, by lists; a GPU looks at all
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:

@@ -10,7 +10,8 @@ from torch import Tensor
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.cells import both_ways, from_cells
-from clusterea.numerics.knn import Nearest, nearest, nearest_approximate
+from clusterea.numerics.knn import Nearest, nearest
+from clusterea.numerics.lists import nearest_approximate
 from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
 from clusterea.types import Pair, Similarity
 
@@ -25,9 +26,9 @@ def search(
     """Each place's nearest of the other side: enough for candidates and hubness alike."""
     count = max(config.candidates, config.hubness_neighbors)
     source, target = entities.vectors
-    if config.search == "approximate":
+    if config.search == "approximate" and device.type == "cpu":
         return nearest_approximate(
-            source.cpu().float(), target.cpu().float(), count, entities.keys, config.seed
+            source.float(), target.float(), count, entities.keys, config.seed, progress=progress
         )
     return nearest(
         source,

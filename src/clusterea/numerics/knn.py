@@ -6,17 +6,14 @@ beats what its row already has is looked into, so that few cells are ever compar
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isqrt
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from clusterea.errors import InputError
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
@@ -85,12 +82,12 @@ def nearest(
     sizes = Pair(len(source), len(target))
     width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
     if not width.source or not width.target:
-        return sizes.map(lambda rows: _none(rows, device))
+        return sizes.map(lambda rows: none_found(rows, device))
     vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
     block = block or _block(sizes, block_cells or BLOCK_CELLS[device.type])
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
-        (begin, _extended(target[begin : begin + steps.target], vectors.target, begin))
+        (begin, extended(target[begin : begin + steps.target], vectors.target, begin))
         for begin in range(0, sizes.target, steps.target)
     ]
     best_sources = [_Best(len(right), width.target, device) for _, right in columns]
@@ -98,7 +95,7 @@ def nearest(
     blocks = len(columns) * -(-sizes.source // steps.source)
     done = 0
     for top in range(0, sizes.source, steps.source):
-        left = _extended(source[top : top + steps.source], vectors.source, top)
+        left = extended(source[top : top + steps.source], vectors.source, top)
         best_targets = _Best(len(left), width.source, device)
         for (begin, right), best in zip(columns, best_sources, strict=True):
             scores = _product(left, right)
@@ -114,61 +111,9 @@ def nearest(
     sources = torch.cat([best.ids() for best in best_sources])[: sizes.target]
     del columns, best_sources
     return Pair(
-        _rescored(source, target, targets, vectors, k),
-        _rescored(target, source, sources, vectors.swap(), k),
+        rescored(source, target, targets, vectors, k),
+        rescored(target, source, sources, vectors.swap(), k),
     )
-
-
-@torch.no_grad()
-def nearest_approximate(
-    source: Tensor,
-    target: Tensor,
-    k: int,
-    ties: Pair[Tensor],
-    seed: int,
-    *,
-    probes: int = 32,
-    spare: int = SPARE,
-) -> Nearest:
-    """What `nearest` returns, but for neighbors missed: by faiss, on the CPU, in much less time.
-
-    Each side is cut into 4 √n lists and a row is compared with those `probes` of them that are
-    nearest. The values are exact.
-    """
-    try:
-        faiss = _faiss()
-    except ImportError as error:
-        raise InputError(
-            "approximate neighbors need faiss: pip install 'clusterea[faiss]'"
-        ) from error
-    sizes = Pair(len(source), len(target))
-    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
-    if not width.source or not width.target:
-        return sizes.map(lambda rows: _none(rows, source.device))
-    # The lists are drawn from the rows in the order of their keys, not of their ids.
-    orders = ties.map(lambda keys: keys.argsort())
-    vectors = tie_vectors(ties, seed)
-    left = _extended(source, vectors.source, 0)[: sizes.source].numpy()
-    right = _extended(target, vectors.target, 0)[: sizes.target].numpy()
-    targets = orders.target[_search(faiss, left, right[orders.target], width.source, probes)]
-    sources = orders.source[_search(faiss, right, left[orders.source], width.target, probes)]
-    return Pair(
-        _rescored(source, target, targets, vectors, k),
-        _rescored(target, source, sources, vectors.swap(), k),
-    )
-
-
-def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
-    """The share of the exact neighbors that were found, in each direction."""
-
-    def share(sides: tuple[Neighbors, Neighbors]) -> float:
-        found, wanted = (neighbors.indices.sort(1).values for neighbors in sides)
-        if not wanted.numel():
-            return 1.0
-        slots = torch.searchsorted(found, wanted).clamp(max=found.shape[1] - 1)
-        return float((found.gather(1, slots) == wanted).double().mean())
-
-    return approximate.zip(exact).map(share)
 
 
 class _Best:
@@ -249,7 +194,7 @@ def _maxima(block: Tensor, group: int) -> Tensor:
     return block.T.view(group, columns // group, rows).amax(0).T
 
 
-def _extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
+def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
     """(padded rows, dim + DIMENSIONS): the rows from `begin` as factors of products.
 
     float16 on a GPU, float32 on a CPU, with the tie vectors as further dimensions.
@@ -271,9 +216,7 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
     return left @ right.T
 
 
-def _rescored(
-    rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int
-) -> Neighbors:
+def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
     """The best k of the chosen columns of each row, by their cosines in float64."""
     count, width = chosen.shape
     k = min(k, width)
@@ -323,31 +266,7 @@ def _padded(size: int) -> int:
     return -(-size // GROUP) * GROUP
 
 
-def _none(rows: int, device: torch.device) -> Neighbors:
+def none_found(rows: int, device: torch.device) -> Neighbors:
+    """Where the other side has nobody."""
     empty = torch.empty(rows, 0, device=device)
     return Neighbors(empty.long(), empty)
-
-
-def _faiss() -> Any:
-    # faiss brings its own OpenBLAS, which takes newer processors for very old ones.
-    kernels = {"AVX512": "SkylakeX", "AVX2": "Haswell"}
-    capability = torch.backends.cpu.get_cpu_capability()
-    if capability in kernels:
-        os.environ.setdefault("OPENBLAS_CORETYPE", kernels[capability])
-    return importlib.import_module("faiss")
-
-
-def _search(faiss: Any, queries: Any, rows: Any, width: int, probes: int) -> Tensor:
-    """(queries, width) int64: the nearest rows, in an inverted file of 4 √rows lists."""
-    count, dim = rows.shape
-    lists = max(1, min(4 * isqrt(count), count // 39))  # 39 rows a list are faiss's least
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, lists, faiss.METRIC_INNER_PRODUCT)
-    index.train(rows)
-    index.add(rows)
-    index.nprobe = min(probes, lists)
-    found = torch.from_numpy(index.search(queries, width)[1])
-    short = (found < 0).any(1).nonzero().flatten()  # their lists held too few
-    if len(short):
-        index.nprobe = lists
-        found[short] = torch.from_numpy(index.search(queries[short.numpy()], width)[1])
-    return found

@@ -1,0 +1,182 @@
+"""Nearest neighbors among those that lie in the same region: not all of them, in far less time.
+
+Both sides are cut into lists around common centers. The rows of a list are compared with the lists
+of the other side that lie nearest to their mean, in one product of matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from clusterea.numerics.knn import (
+    BLOCK_CELLS,
+    SPARE,
+    Nearest,
+    Neighbors,
+    Progress,
+    extended,
+    none_found,
+    rescored,
+)
+from clusterea.numerics.segments import offsets_of
+from clusterea.numerics.ties import tie_vectors
+from clusterea.types import Pair
+
+COMPARED = 1 << 15  # rows of the other side that a row is compared with, at least
+DRAWN = 64  # rows for each center that the centers are found on
+ROUNDS = 10  # of moving the centers
+ROWS_AT_ONCE = 8192  # whose center is looked for
+
+
+@torch.no_grad()
+def nearest_approximate(
+    source: Tensor,
+    target: Tensor,
+    k: int,
+    ties: Pair[Tensor],
+    seed: int,
+    *,
+    compared: int = COMPARED,
+    spare: int = SPARE,
+    progress: Progress | None = None,
+) -> Nearest:
+    """What `knn.nearest` returns, but for neighbors missed. The values are exact.
+
+    Where the other side has no more than `compared` rows, none is missed. On the host alone: a GPU
+    looks at all cells in less time than the lists would take.
+
+    Args:
+        source: (m, dim) float32: rows of unit length, or zeros.
+        target: (n, dim): likewise.
+        k: How many; all of the other side, where it has fewer.
+        ties: (m,) and (n,): the entities' keys.
+        seed: Another seed, another order of ties.
+        compared: With how many rows of the other side a row is compared: more find more.
+        spare: How many cells of a row beyond k are scored in float64.
+        progress: Called with the number of lists done, and of all.
+    """
+    sides = Pair(source, target)
+    sizes = sides.map(len)
+    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
+    if not width.source or not width.target:
+        return sizes.map(lambda rows: none_found(rows, source.device))
+    vectors = tie_vectors(ties, seed)
+    centers = _centers(sides, ties)
+    lists = sides.map(lambda side: _Lists.of(side, centers))
+    done = iter(range(1, 2 * len(centers) + 1))
+
+    def tell() -> None:
+        if progress:
+            progress(next(done), 2 * len(centers))
+
+    targets = _searched(sides, vectors, lists, centers, width.source, compared, tell)
+    sources = _searched(
+        sides.swap(), vectors.swap(), lists.swap(), centers, width.target, compared, tell
+    )
+    return Pair(
+        rescored(source, target, targets, vectors, k),
+        rescored(target, source, sources, vectors.swap(), k),
+    )
+
+
+def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
+    """The share of the exact neighbors that were found, in each direction."""
+
+    def share(sides: tuple[Neighbors, Neighbors]) -> float:
+        found, wanted = (neighbors.indices.sort(1).values for neighbors in sides)
+        if not wanted.numel():
+            return 1.0
+        slots = torch.searchsorted(found, wanted).clamp(max=found.shape[1] - 1)
+        return float((found.gather(1, slots) == wanted).double().mean())
+
+    return approximate.zip(exact).map(share)
+
+
+def _searched(
+    sides: Pair[Tensor],
+    ties: Pair[Tensor],
+    lists: Pair[_Lists],
+    centers: Tensor,
+    width: int,
+    compared: int,
+    tell: Callable[[], None],
+) -> Tensor:
+    """(source rows, width) int32: the nearest targets that were looked at, in no order."""
+    chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
+    by_list = lists.target.members
+    others = extended(sides.target[by_list], ties.target[by_list], 0)
+    for number in range(len(centers)):
+        members = lists.source.members_of(number)
+        if len(members):
+            mean = sides.source[members].mean(0)
+            places = lists.target.nearest_to(mean, centers, max(compared, width))
+            near = others[places]
+            for part in _parts(members, BLOCK_CELLS["cpu"] // len(places)):
+                rows = extended(sides.source[part], ties.source[part], 0)[: len(part)]
+                best = (rows @ near.T).topk(width, dim=1, sorted=False).indices
+                chosen[part] = by_list[places[best]].int()
+        tell()
+    return chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lists:
+    """The rows of a side, list after list; the last list has the rows that are zero."""
+
+    members: Tensor  # (rows,) int64
+    offsets: Tensor  # (centers + 1,) int64
+
+    @classmethod
+    def of(cls, rows: Tensor, centers: Tensor) -> _Lists:
+        labels = _labels(rows, centers)
+        sizes = labels.bincount(minlength=len(centers))
+        return cls(labels.argsort(stable=True), offsets_of(sizes))
+
+    def members_of(self, number: int) -> Tensor:
+        return self.members[self.offsets[number] : self.offsets[number + 1]]
+
+    def nearest_to(self, mean: Tensor, centers: Tensor, count: int) -> Tensor:
+        """(places,) int64 among the members: of the nearest lists, whole, until they are enough."""
+        nearness = centers @ mean
+        nearness[-1] = -torch.inf  # zeros tell nothing
+        order = nearness.argsort(descending=True, stable=True)
+        sizes = self.offsets.diff()[order]
+        taken = order[: int(torch.searchsorted(sizes.cumsum(0), count)) + 1]
+        return torch.cat(
+            [torch.arange(*self.offsets[number : number + 2].tolist()) for number in taken.tolist()]
+        )
+
+
+def _centers(sides: Pair[Tensor], ties: Pair[Tensor]) -> Tensor:
+    """(lists, dim): as many as a list has rows, about; the last one zero, for rows that are zero.
+
+    Rows are drawn in the order of their keys, not of their ids.
+    """
+    count = isqrt(sum(map(len, sides)))
+    drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: DRAWN * count // 2]])
+    points = torch.cat(list(drawn))
+    centers = points[:: max(1, len(points) // count)][:count].clone()
+    for _ in range(ROUNDS):
+        labels = _labels(points, torch.cat([centers, centers.new_zeros(1, centers.shape[1])]))
+        sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
+        # A list that has run empty stays where it was.
+        centers = torch.where(sums.any(1, keepdim=True), normalize(sums, dim=1), centers)
+    return torch.cat([centers, centers.new_zeros(1, centers.shape[1])])
+
+
+def _labels(rows: Tensor, centers: Tensor) -> Tensor:
+    """(rows,) int64: the list of each, by its cosines with all centers but the last."""
+    others = centers[:-1].T
+    labels = torch.cat([(part @ others).argmax(1) for part in _parts(rows, ROWS_AT_ONCE)])
+    return torch.where(rows.any(1), labels, len(centers) - 1)
+
+
+def _parts(rows: Tensor, most: int) -> Sequence[Tensor]:
+    """The rows, at most so many at a time, but one at least."""
+    return torch.split(rows, max(1, most))
