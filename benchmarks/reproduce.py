@@ -1,13 +1,17 @@
 """The paper's tables 1, 2 and 3 and its figure 4: our rows beside its rows, and ours beyond it.
 
     .venv/bin/python benchmarks/reproduce.py --data FOLDER --rows ClusterEA-D --pairs ids15k-en-fr
-    .venv/bin/python benchmarks/reproduce.py --write docs/results.md
+    .venv/bin/python benchmarks/reproduce.py --write docs/results.md --readme README.md
 
 Every row has a file of its own in `--results`, whole after each run: what is there is not run
 again. Pairs are folders in FOLDER (ids15k-*, ids100k-*, dbp15k-*, debian-*, dbp1m-*) or, for
 `NAME-generated`, generated with the counts of NAME. 30 % of the links are seeds: the first of the
 file, random ones on debian. `paper` preset; `--set` changes settings. Ranks are source to target
 among the test targets, ties at their expectation, and beside them among all targets.
+
+Rows that are run in one process train the same encoder and cut the same mini-batches once for each
+pair and seed. The record of each has the costs of all its stages: what it would take alone, up to
+the similarity. `default` and `fast` are whole runs of `align`, with its matching.
 
 `oracle filter` is no result: it is what the authors' release does, cutting each mini-batch down
 with the *test* links before Sinkhorn. It lives here alone, to show what that is worth.
@@ -20,100 +24,221 @@ import json
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, Protocol, TypeVar, get_args
 
 import torch
 from torch import Tensor
 
 import clusterea
-from clusterea.config import Config, FusionConfig, preset, training_config
+from clusterea.config import Config, TrainingConfig, preset, training_config, with_settings
+from clusterea.config.sampling import ClassifierName
 from clusterea.data.synthetic import SHAPES, generate
+from clusterea.errors import InputError
 from clusterea.evaluation import evaluate
-from clusterea.fusion import fuse
-from clusterea.pipeline import StageCost, align, choose_device, measured
-from clusterea.pipeline.largeea import largeea
+from clusterea.pipeline import (
+    Artifacts,
+    Cuts,
+    Known,
+    align,
+    choose_device,
+    fuse_stage,
+    measured,
+    sample_stage,
+    train_stage,
+)
+from clusterea.pipeline.largeea import METIS_CPS, largeea
+from clusterea.pipeline.memory import largest_batch, parse_size
 from clusterea.types import Benchmark, IntArray, Pair, Partition, Similarity
-from clusterea.workspace import write_json
+from clusterea.workspace import recipe_key, task_key, write_json
 
 Record = dict[str, Any]
+Value = TypeVar("Value")
 SHARE = 0.3
 GENERATED = "-generated"
+CLASSIFIER = "xgboost"  # the paper's
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a row made of a pair."""
+    """What a row made of a pair, and what each stage cost."""
 
     similarity: Similarity
-    costs: list[StageCost]
+    stages: list[Record]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One run."""
+    """What all rows are run with."""
 
     benchmark: Benchmark
     seed: int
     device: torch.device
     settings: list[str]
-
-    @property
-    def larger_side(self) -> int:
-        return max(graph.num_entities for graph in self.benchmark.task.graphs)
+    classifier: str = CLASSIFIER  # of CMCS
+    memory: str | None = None  # that rows with samplers may take
 
     def config(self, name: str = "paper", **choices: Any) -> Config:
+        """A preset, changed."""
+        task = self.benchmark.task
+        larger_side = max(graph.num_entities for graph in task.graphs)
         settings = [*choices.pop("settings", ()), *self.settings]
-        return preset(name, self.larger_side, seed=self.seed, settings=settings, **choices)
+        choose = partial(preset, name, larger_side, seed=self.seed, **choices)
+        config = choose(settings=settings)
+        if "cmcs" in config.samplers:
+            settings = [f"sampling.classifier={self.classifier}", *settings]
+        if self.memory and config.samplers:
+            bound = largest_batch(parse_size(self.memory), self.device, config, task)
+            settings = [f"sampling.max_batch={bound}", *settings]
+        return choose(settings=settings)
 
 
-Run = Callable[[Asked], Made]
+class Memo(Artifacts):
+    """The encoders and mini-batches of one pair and seed, in memory, with what each cost."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(None)
+        task = asked.benchmark.task
+        self.known = Known(task, {"task": task_key(task)})
+        self.cuts = Cuts(self, self.known.parents["task"], task)
+        self._device = asked.device
+        self._kept: dict[str, Any] = {}
+        self._costs: dict[str, Record] = {}
+
+    def has(self, key: str) -> bool:
+        return key in self._kept
+
+    def tensors(
+        self,
+        stage: str,
+        recipe: Mapping[str, Any],
+        parents: Mapping[str, str],
+        make: Callable[[], Value],
+        pack: Callable[[Value], Mapping[str, Tensor]],
+        unpack: Callable[[Mapping[str, Tensor]], Value],
+    ) -> tuple[str, Value]:
+        key = recipe_key(stage, recipe, parents)
+        if key not in self._kept:
+            _, value = super().tensors(stage, recipe, parents, make, pack, unpack)
+            if stage == "fuse":  # of one row alone
+                return key, value
+            self._kept[key] = value
+        return key, self._kept[key]
+
+    def timed(self, stage: str, run: Callable[[], tuple[str, Value]]) -> tuple[str, Value, Record]:
+        """A stage's key and value, and its cost: of the first time, if it was run before."""
+        self.made.clear()
+        with measured(stage, self._device) as cost:
+            key, value = run()
+        if key not in self.made:
+            return key, value, {**self._costs[key], "shared": True}
+        self._costs[key] = cost.to_dict()
+        return key, value, self._costs[key]
+
+    def begin_cuts(self, configs: Sequence[Config]) -> None:
+        """Begins what the samplers of these will ask METIS for, beside training."""
+        for config in configs:
+            self.cuts.begin(config.samplers, config.sampling.num_batches, config.sampling.seed)
+
+    def keep_for(self, configs: Sequence[Config]) -> None:
+        """Forgets the encoders that none of these has: at a million entities each has 10 GB."""
+        parents = self.known.parents
+        needed = {recipe_key("train", config.training.recipe(), parents) for config in configs}
+        for key in [key for key in self._kept if key.startswith("train-")]:
+            if key not in needed:
+                del self._kept[key]
 
 
-def by_preset(name: str = "paper", **choices: Any) -> Run:
-    """`clusterea.align` with a preset, changed."""
+class Run(Protocol):
+    """How a row is made."""
 
-    def run(asked: Asked) -> Made:
-        result = align(asked.benchmark.task, asked.config(name, **choices), asked.device)
-        return Made(result.similarity, list(result.timings))
-
-    return run
+    @property
+    def samplers(self) -> Collection[str]: ...
+    def __call__(self, asked: Asked, memo: Memo) -> Made: ...
 
 
-def by_encoder(model: str, *, full_graph: bool) -> Run:
-    """One encoder and the Sp-CSLS of its nearest neighbours: the paper's baselines."""
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The paper's stages, up to the similarity; those that other rows have too are made once."""
 
-    def run(asked: Asked) -> Made:
-        from clusterea.training import train
+    model: str = "dual-amn"
+    samplers: Collection[str] = ("cmcs", "iscs")
+    settings: Collection[str] = ()
+    full_graph: bool = False
+    oracle: bool = False  # mini-batches are cut down by the test links
 
-        task, device = asked.benchmark.task, asked.device
-        config = asked.config(model=model).training
-        if full_graph:
-            config = training_config(model, full_graph=True, seed=asked.seed)
-        with measured("training", device) as training:
-            embeddings = train(task, config, device=device)
-        with measured("fusion", device) as fusion:
-            found = fuse([embeddings], [], task.seeds, task.tie_keys, FusionConfig(), device=device)
-        return Made(found, [training, fusion])
+    def config(self, asked: Asked) -> Config:
+        config = asked.config(model=self.model, samplers=self.samplers, settings=self.settings)
+        if config.self_training.rounds or config.matching.held_out:
+            raise InputError("rows of the paper have no self-training and hold out no seeds.")
+        return replace(config, training=self._full(asked)) if self.full_graph else config
 
-    return run
+    def _full(self, asked: Asked) -> TrainingConfig:
+        own = [each for each in asked.settings if each.startswith("training.")]
+        return with_settings(training_config(self.model, full_graph=True, seed=asked.seed), own)
+
+    def __call__(self, asked: Asked, memo: Memo) -> Made:
+        config, known, device = self.config(asked), memo.known, asked.device
+        train_key, embeddings, cost = memo.timed(
+            "training", lambda: train_stage(memo, known, config.training, device)
+        )
+        keys, partitions, stages = {"train": train_key}, {}, [cost]
+        for sampler in config.samplers:
+            keys[sampler], partitions[sampler], cost = memo.timed(
+                f"sampling: {sampler}",
+                partial(
+                    sample_stage, memo, train_key, known, lambda: embeddings, sampler,
+                    config.sampling, device, memo.cuts,
+                ),
+            )  # fmt: skip
+            stages.append(cost)
+        if self.oracle:
+            links = asked.benchmark.test_links
+            partitions = {name: with_test_links(each, links) for name, each in partitions.items()}
+        _, similarity, cost = memo.timed(
+            "fusion",
+            lambda: fuse_stage(
+                memo, keys, known.task, lambda: [embeddings], partitions, config.fusion, device
+            ),
+        )
+        return Made(similarity, [*stages, cost])
 
 
-def by_largeea(model: str) -> Run:
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """`clusterea.align` with a preset of ours."""
+
+    preset: str
+
+    @property
+    def samplers(self) -> Collection[str]:
+        return preset(self.preset, 0).samplers
+
+    def __call__(self, asked: Asked, memo: Memo) -> Made:
+        result = align(asked.benchmark.task, asked.config(self.preset), asked.device)
+        return Made(result.similarity, [cost.to_dict() for cost in result.timings])
+
+
+@dataclass(frozen=True, slots=True)
+class LargeEA:
     """LargeEA's structure channel with one model."""
 
-    def run(asked: Asked) -> Made:
-        config = asked.config(model=model)
+    model: str
+    samplers: Collection[str] = (METIS_CPS,)
+
+    def __call__(self, asked: Asked, memo: Memo) -> Made:
+        config = asked.config(model=self.model, samplers=self.samplers)
         with measured("all", asked.device) as cost:
             found = largeea(
                 asked.benchmark.task, config.training, config.sampling, config.fusion, asked.device
             )
-        return Made(found, [cost])
-
-    return run
+        return Made(found, [cost.to_dict()])
 
 
 def with_test_links(partition: Partition, links: IntArray) -> Partition:
@@ -135,22 +260,6 @@ def with_test_links(partition: Partition, links: IntArray) -> Partition:
     return Partition(labels, count + 2)
 
 
-def oracle_filter(asked: Asked) -> Made:
-    """ClusterEA-D with mini-batches cut down by the test links, as the authors' release does."""
-    task, config = asked.benchmark.task, asked.config()
-    result = align(task, config, asked.device)
-    filtered = [
-        with_test_links(partition, asked.benchmark.test_links)
-        for partition in result.partitions.values()
-    ]
-    with measured("fusion", asked.device) as cost:
-        found = fuse(
-            result.encodings, filtered, task.seeds, task.tie_keys, config.fusion,
-            device=asked.device,
-        )  # fmt: skip
-    return Made(found, [*result.timings, cost])
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table: how it is made, and the paper's H@1, H@10 and MRR on its pairs."""
@@ -161,9 +270,10 @@ class Row:
 
 FR15, DE15, FR100, DE100 = "ids15k-en-fr", "ids15k-en-de", "ids100k-en-fr", "ids100k-en-de"
 FR1M, DE1M = "dbp1m-en-fr", "dbp1m-en-de"
+# In the order of running
 ROWS: dict[str, Row] = {
     "ClusterEA-D": Row(
-        by_preset(),
+        Staged(),
         {
             FR15: (67.4, 89.5, 0.75),
             DE15: (79.5, 94.6, 0.85),
@@ -174,7 +284,7 @@ ROWS: dict[str, Row] = {
         },
     ),
     "Dual-AMN-S": Row(
-        by_encoder("dual-amn", full_graph=False),
+        Staged("dual-amn", samplers=()),
         {
             FR15: (60.9, 88.9, 0.71),
             DE15: (75.0, 94.3, 0.82),
@@ -185,28 +295,31 @@ ROWS: dict[str, Row] = {
         },
     ),
     "without Sp-CSLS": Row(
-        by_preset(settings=["fusion.csls=false"]),
+        Staged(settings=("fusion.csls=false",)),
         {FR1M: (27.9, 46.2, 0.34), DE1M: (28.4, 46.0, 0.34)},
     ),
     "without global similarity": Row(
-        by_preset(settings=["fusion.global_similarity=false"]),
+        Staged(settings=("fusion.global_similarity=false",)),
         {FR1M: (27.6, 48.3, 0.34), DE1M: (28.3, 48.7, 0.35)},
     ),
     "without Sinkhorn": Row(
-        by_preset(settings=["fusion.sinkhorn=false"]),
+        Staged(settings=("fusion.sinkhorn=false",)),
         {FR1M: (20.0, 46.1, 0.29), DE1M: (22.7, 46.2, 0.30)},
     ),
     "without CMCS": Row(
-        by_preset(samplers=["iscs"]), {FR1M: (26.5, 46.2, 0.33), DE1M: (26.8, 47.1, 0.33)}
+        Staged(samplers=("iscs",)), {FR1M: (26.5, 46.2, 0.33), DE1M: (26.8, 47.1, 0.33)}
     ),
     "without ISCS": Row(
-        by_preset(samplers=["cmcs"]), {FR1M: (25.3, 45.9, 0.32), DE1M: (25.5, 46.5, 0.32)}
+        Staged(samplers=("cmcs",)), {FR1M: (25.3, 45.9, 0.32), DE1M: (25.5, 46.5, 0.32)}
     ),
     "without Dual-AMN": Row(
-        by_preset(model="gcn-align"), {FR1M: (10.0, 24.5, 0.15), DE1M: (6.9, 17.7, 0.11)}
+        Staged("gcn-align"), {FR1M: (10.0, 24.5, 0.15), DE1M: (6.9, 17.7, 0.11)}
     ),
+    "oracle filter": Row(Staged(oracle=True), {}),
+    "default": Row(Whole("default"), {}),
+    "fast": Row(Whole("fast"), {}),
     "ClusterEA-R": Row(
-        by_preset(model="rrea"),
+        Staged("rrea"),
         {
             FR15: (67.9, 90.0, 0.76),
             DE15: (79.4, 94.5, 0.85),
@@ -216,19 +329,8 @@ ROWS: dict[str, Row] = {
             DE1M: (25.0, 45.0, 0.32),
         },
     ),
-    "ClusterEA-G": Row(
-        by_preset(model="gcn-align"),
-        {
-            FR15: (46.6, 77.8, 0.57),
-            DE15: (62.0, 86.3, 0.70),
-            FR100: (30.6, 57.9, 0.40),
-            DE100: (41.4, 64.3, 0.49),
-            FR1M: (10.0, 24.5, 0.15),
-            DE1M: (6.9, 17.7, 0.11),
-        },
-    ),
     "RREA-S": Row(
-        by_encoder("rrea", full_graph=False),
+        Staged("rrea", samplers=()),
         {
             FR15: (62.7, 90.3, 0.72),
             DE15: (76.3, 95.0, 0.83),
@@ -238,8 +340,19 @@ ROWS: dict[str, Row] = {
             DE1M: (20.5, 40.2, 0.27),
         },
     ),
+    "ClusterEA-G": Row(
+        Staged("gcn-align"),
+        {
+            FR15: (46.6, 77.8, 0.57),
+            DE15: (62.0, 86.3, 0.70),
+            FR100: (30.6, 57.9, 0.40),
+            DE100: (41.4, 64.3, 0.49),
+            FR1M: (10.0, 24.5, 0.15),
+            DE1M: (6.9, 17.7, 0.11),
+        },
+    ),
     "GCN-Align-S": Row(
-        by_encoder("gcn-align", full_graph=False),
+        Staged("gcn-align", samplers=()),
         {
             FR15: (37.1, 73.8, 0.49),
             DE15: (53.6, 83.4, 0.63),
@@ -250,7 +363,7 @@ ROWS: dict[str, Row] = {
         },
     ),
     "LargeEA-D": Row(
-        by_largeea("dual-amn"),
+        LargeEA("dual-amn"),
         {
             FR15: (45.7, 69.6, 0.54),
             DE15: (58.7, 76.2, 0.65),
@@ -261,7 +374,7 @@ ROWS: dict[str, Row] = {
         },
     ),
     "LargeEA-R": Row(
-        by_largeea("rrea"),
+        LargeEA("rrea"),
         {
             FR15: (47.2, 74.0, 0.56),
             DE15: (58.0, 77.6, 0.65),
@@ -272,7 +385,7 @@ ROWS: dict[str, Row] = {
         },
     ),
     "LargeEA-G": Row(
-        by_largeea("gcn-align"),
+        LargeEA("gcn-align"),
         {
             FR15: (30.0, 63.5, 0.39),
             DE15: (40.3, 68.7, 0.50),
@@ -282,34 +395,35 @@ ROWS: dict[str, Row] = {
             DE1M: (3.4, 9.5, 0.05),
         },
     ),
-    "GCN-Align": Row(
-        by_encoder("gcn-align", full_graph=True),
-        {FR15: (38.2, 78.5, 0.51), DE15: (58.7, 85.5, 0.67)},
-    ),
-    "RREA": Row(
-        by_encoder("rrea", full_graph=True), {FR15: (63.3, 91.4, 0.73), DE15: (75.5, 94.9, 0.82)}
-    ),
     "Dual-AMN": Row(
-        by_encoder("dual-amn", full_graph=True),
+        Staged("dual-amn", samplers=(), full_graph=True),
         {FR15: (64.6, 91.5, 0.74), DE15: (76.5, 95.2, 0.83)},
     ),
-    "default": Row(by_preset("default"), {}),
-    "fast": Row(by_preset("fast"), {}),
-    "oracle filter": Row(oracle_filter, {}),
+    "RREA": Row(
+        Staged("rrea", samplers=(), full_graph=True),
+        {FR15: (63.3, 91.4, 0.73), DE15: (75.5, 94.9, 0.82)},
+    ),
+    "GCN-Align": Row(
+        Staged("gcn-align", samplers=(), full_graph=True),
+        {FR15: (38.2, 78.5, 0.51), DE15: (58.7, 85.5, 0.67)},
+    ),
 }
+# Row → the row that is the same run; the paper has the same figures for both
+SAME = {"without Dual-AMN": "ClusterEA-G"}
 ABLATION = [name for name in ROWS if name.startswith("without")]
 FULL_GRAPH = ["GCN-Align", "RREA", "Dual-AMN"]
 LARGE_EA = ["LargeEA-G", "LargeEA-R", "LargeEA-D"]
 STOCHASTIC = ["GCN-Align-S", "RREA-S", "Dual-AMN-S"]
 CLUSTER_EA = ["ClusterEA-G", "ClusterEA-R", "ClusterEA-D"]
 OURS = ["default", "fast"]
+MILLION = "Table 2: a million entities"
 # Table → its rows, and its pairs: the paper's, and what stands in for those that are not here
 TABLES: dict[str, tuple[list[str], list[str]]] = {
     "Table 1: IDS15K and IDS100K": (
         [*FULL_GRAPH, *LARGE_EA, *STOCHASTIC, *CLUSTER_EA, *OURS, "oracle filter"],
         [FR15, DE15, FR100, DE100, FR100 + GENERATED, "debian-100k"],
     ),
-    "Table 2: a million entities": (
+    MILLION: (
         [*LARGE_EA, *STOCHASTIC, *CLUSTER_EA, *OURS],
         [FR1M, DE1M, FR1M + GENERATED, DE1M + GENERATED, "debian-1m"],
     ),
@@ -338,24 +452,40 @@ def read(data: Path | None, pair: str) -> Benchmark:
     return clusterea.load(data / pair, split=how, seeds_share=SHARE)
 
 
-def recorded(row: str, pair: str, asked: Asked) -> Record:
-    """The figures of one run."""
-    made = ROWS[row].run(asked)
-    metrics = evaluate(made.similarity, asked.benchmark.test_links, asked.benchmark.task.seeds)
-    gpu = [cost.peak_gpu_bytes or 0 for cost in made.costs]
+def identity(row: str, pair: str, seed: int, arguments: argparse.Namespace) -> Record:
+    """What tells a row's records from each other."""
+    samplers = ROWS[row].run.samplers
     return {
-        "row": row,
         "pair": pair,
-        "seed": asked.seed,
-        "settings": asked.settings,
+        "seed": seed,
+        "settings": arguments.settings,
+        "classifier": arguments.classifier if "cmcs" in samplers else None,
+        "memory": arguments.memory if samplers else None,
+    }
+
+
+def figures(row: str, asked: Asked, memo: Memo) -> Record:
+    """The figures of one run."""
+    made = ROWS[row].run(asked, memo)
+    similarity = made.similarity.to(asked.device)  # evaluation works where it is
+    metrics = evaluate(similarity, asked.benchmark.test_links, asked.benchmark.task.seeds)
+    return {
         "metrics": metrics.to_dict(),
-        "seconds": round(sum(cost.seconds for cost in made.costs), 3),
-        "stages": [cost.to_dict() for cost in made.costs],
-        "peak_host_bytes": max(cost.peak_host_bytes for cost in made.costs),
-        "peak_gpu_bytes": max(gpu) or None,
+        "seconds": round(sum(cost["seconds"] for cost in made.stages), 3),
+        "stages": made.stages,
+        "peak_host_bytes": max(cost["peak_host_bytes"] for cost in made.stages),
+        "peak_gpu_bytes": max(cost["peak_gpu_bytes"] or 0 for cost in made.stages) or None,
         "commit": commit(),
         "hardware": hardware(asked.device),
     }
+
+
+def bound_memory(device: torch.device, memory: str | None) -> None:
+    """Has the GPU's allocator refuse what is beyond the memory allowed."""
+    if device.type == "cuda":
+        total = torch.cuda.mem_get_info(device)[1]
+        allowed = parse_size(memory) if memory else total
+        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), device)
 
 
 def commit() -> str | None:
@@ -375,7 +505,7 @@ def hardware(device: torch.device) -> str:
 
 def file_of(results: Path, row: str) -> Path:
     """Where a row's records are kept."""
-    return results / f"{re.sub(r'[^a-z0-9]+', '-', row.lower())}.json"
+    return results / f"{re.sub(r'[^a-z0-9]+', '-', SAME.get(row, row).lower())}.json"
 
 
 def records_of(results: Path, row: str) -> list[Record]:
@@ -384,31 +514,106 @@ def records_of(results: Path, row: str) -> list[Record]:
     return list(json.loads(path.read_text())) if path.is_file() else []
 
 
+def add_record(results: Path, record: Record) -> None:
+    """Writes a record to those of its row."""
+    results.mkdir(parents=True, exist_ok=True)
+    row = record["row"]
+    write_json(file_of(results, row), [*records_of(results, row), record])
+
+
 def run_all(arguments: argparse.Namespace) -> None:
-    """Every run asked for that is not there."""
+    """Every run asked for that is not there; what fails is left out."""
+    start = time.monotonic()
     device = choose_device(arguments.device)
+    rows = list(dict.fromkeys(SAME.get(row, row) for row in arguments.rows))
+
+    def is_over() -> bool:
+        return arguments.limit is not None and time.monotonic() - start >= arguments.limit
+
+    left = 0
     for pair in arguments.pairs:
         benchmark: Benchmark | None = None
-        for row in arguments.rows:
-            kept = records_of(arguments.results, row)
-            for seed in arguments.seeds:
-                identity = {"pair": pair, "seed": seed, "settings": arguments.settings}
-                if any(all(each[k] == v for k, v in identity.items()) for each in kept):
-                    continue
+        for seed in arguments.seeds:
+            missing = [row for row in rows if not is_there(row, pair, seed, arguments)]
+            if is_over() or not missing:
+                left += len(missing)
+                continue
+            try:
                 benchmark = benchmark or read(arguments.data, pair)
-                asked = Asked(benchmark, seed, device, arguments.settings)
-                kept.append(recorded(row, pair, asked))
-                arguments.results.mkdir(parents=True, exist_ok=True)
-                write_json(file_of(arguments.results, row), kept)
-                print(line(kept[-1]), flush=True)
+            except Exception as error:
+                print(f"{pair}: {failure(error)}", flush=True)
+                break
+            asked = Asked(
+                benchmark, seed, device, arguments.settings, arguments.classifier, arguments.memory
+            )
+            left += run_rows(missing, pair, asked, arguments, is_over)
+    if left:
+        print(f"{arguments.limit:g} s are over: {left} runs were not begun.", flush=True)
+
+
+def run_rows(
+    rows: Sequence[str],
+    pair: str,
+    asked: Asked,
+    arguments: argparse.Namespace,
+    is_over: Callable[[], bool],
+) -> int:
+    """Runs and records rows of one pair and seed; how many were not begun."""
+    memo = Memo(asked)
+    with memo.cuts:
+        for place, row in enumerate(rows):
+            if is_over():
+                return len(rows) - place
+            known = {"row": row, **identity(row, pair, asked.seed, arguments)}
+            try:
+                prepare(rows[place:], asked, memo)
+                bound_memory(asked.device, known["memory"])
+                record = known | figures(row, asked, memo)
+            except Exception as error:
+                said = failure(error)
+            else:
+                add_record(arguments.results, record)
+                said = line(record)
+            print(f"{row} {pair} {asked.seed}: {said}", flush=True)
+            if asked.device.type == "cuda":
+                torch.cuda.empty_cache()
+    return 0
+
+
+def prepare(rows: Sequence[str], asked: Asked, memo: Memo) -> None:
+    """Has the memo ready for the first of these rows, and free of what none of them needs."""
+    runs = [ROWS[row].run for row in rows]
+    configs = []
+    for run in runs:
+        if isinstance(run, Staged):
+            with suppress(InputError):  # which that row will raise when it is run
+                configs.append(run.config(asked))
+    memo.keep_for(configs)
+    if isinstance(runs[0], Staged):
+        memo.begin_cuts(configs)
+
+
+def is_there(row: str, pair: str, seed: int, arguments: argparse.Namespace) -> bool:
+    """Whether a run is recorded."""
+    known = identity(row, pair, seed, arguments)
+    kept = records_of(arguments.results, row)
+    return any(all(each[k] == v for k, v in known.items()) for each in kept)
+
+
+def failure(error: Exception) -> str:
+    """An error in one line."""
+    said = str(error).strip().splitlines() or [""]
+    return f"failed, {type(error).__name__}: {said[0]}"
 
 
 def line(record: Record) -> str:
     """A line for who waits."""
     found = record["metrics"]["test_candidates"]["source_to_target"]
+    shared = sum(cost["seconds"] for cost in record["stages"] if cost.get("shared"))
     return (
-        f"{record['row']} {record['pair']} {record['seed']}: H@1 {100 * found['hits@1']:.1f}, "
-        f"H@10 {100 * found['hits@10']:.1f}, MRR {found['mrr']:.3f}, {record['seconds']:.1f} s"
+        f"H@1 {100 * found['hits@1']:.1f}, H@10 {100 * found['hits@10']:.1f}, "
+        f"MRR {found['mrr']:.3f}, {record['seconds']:.1f} s"
+        + (f", {shared:.1f} s of it shared" if shared else "")
     )
 
 
@@ -423,63 +628,168 @@ test targets, source to target, ties at their expectation; 30 % seeds. Ours are 
 them in parentheses the paper's, whose release filters mini-batches by the test links. *not run*:
 nobody has run that row on that pair yet. A pair whose name ends in *generated* has the counts of
 the real one and another structure, so its accuracy is not the paper's to compare with.
+
+Seconds are what a row takes alone: of a stage that several rows share, which was run once, each has
+them. Rows of the paper end with the similarity; `default` and `fast` with the matched links.
 """
+FIGURE_3 = """\
+## Figure 3: the samplers
+
+The overlap and the seconds of each sampler over the number of mini-batches, as a table and a plot:
+[sampling](sampling.md#how-they-compare).
+"""
+README_ROWS = ["ClusterEA-D", *OURS]
+README_MARKERS = "<!-- results -->", "<!-- /results -->"
 
 
-def cell(row: str, pair: str, records: Sequence[Record]) -> str:
+def shown(results: Path, row: str, pair: str) -> list[Record]:
+    """A row's records on a pair that go into tables: without `--set`, and run like the last."""
+    own = [r for r in records_of(results, row) if r["pair"] == pair and not r["settings"]]
+    return [r for r in own if way(r) == way(own[-1])]
+
+
+def way(record: Record) -> list[str]:
+    """How a record was run other than the paper's, or within how much memory."""
+    changed = record["classifier"] not in (None, CLASSIFIER)
+    found = [f"`sampling.classifier={record['classifier']}`"] if changed else []
+    return [*found, *([f"`--memory {record['memory']}`"] if record["memory"] else [])]
+
+
+def first_hits(records: Sequence[Record]) -> list[float]:
+    """H@1 of each, in percent."""
+    return [100 * r["metrics"]["test_candidates"]["source_to_target"]["hits@1"] for r in records]
+
+
+def cell(results: Path, row: str, pair: str) -> str:
     """Ours and the paper's."""
-    own = [each for each in records if each["pair"] == pair and not each["settings"]]
+    own = shown(results, row, pair)
     paper = ROWS[row].paper.get(pair)
     theirs = f"<br>({paper[0]} / {paper[1]} / {paper[2]:.2f})" if paper else ""
     if not own:
         return f"not run{theirs}"
     ranked = [each["metrics"]["test_candidates"]["source_to_target"] for each in own]
-    firsts = [100 * each["hits@1"] for each in ranked]
+    firsts = first_hits(own)
     spread = f" ({min(firsts):.1f} to {max(firsts):.1f})" if len(firsts) > 1 else ""
     tenth, mrr = mean(100 * each["hits@10"] for each in ranked), mean(e["mrr"] for e in ranked)
     return f"**{mean(firsts):.1f}**{spread} / {tenth:.1f} / {mrr:.2f}{theirs}"
 
 
-def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> Iterator[str]:
-    """Seconds and memory of what was run; with several seeds, the means."""
-    yield "| row | pair | seconds | GPU, GB | host, GB | stages, seconds | on | commit |"
-    yield "|---|---|---|---|---|---|---|---|"
+def notes(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> Iterator[str]:
+    """Which cells were run otherwise than the paper says."""
+    otherwise: dict[tuple[str, str], list[str]] = {}
+    for pair in pairs:
+        for row in rows:
+            for record in shown(results, row, pair)[-1:]:
+                for how in way(record):
+                    otherwise.setdefault((how, pair), []).append(row)
+    for (how, pair), names in otherwise.items():
+        yield f"With {how} on {pair}: {', '.join(names)}."
+        yield ""
+
+
+def seconds_by_stage(records: Sequence[Record]) -> dict[str, float]:
+    """The mean seconds of each stage, its rounds together."""
+    found: dict[str, float] = {}
+    for record in records:
+        for cost in record["stages"]:
+            name = re.sub(r", (round \d+|all seeds)$", "", cost["stage"])
+            found[name] = found.get(name, 0.0) + cost["seconds"] / len(records)
+    return found
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    return [f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *lines)]
+
+
+def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    """Seconds and memory of what was run; with several seeds, the means and the most."""
+    lines = []
     for row in rows:
         for pair in pairs:
-            own = [r for r in records_of(results, row) if r["pair"] == pair and not r["settings"]]
+            own = shown(results, row, pair)
             if not own:
                 continue
-            stages: dict[str, float] = {}
-            for cost in own[0]["stages"]:
-                name = re.sub(r", round \d+$", "", cost["stage"])
-                stages[name] = stages.get(name, 0.0) + cost["seconds"]
-            shown = ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items())
             seconds = mean(r["seconds"] for r in own)
             gpu = max((r["peak_gpu_bytes"] or 0) for r in own) / 1e9
             host = max(r["peak_host_bytes"] for r in own) / 1e9
-            yield (
-                f"| {row} | {pair} | {seconds:.1f} | {gpu:.1f} | {host:.1f} | {shown} "
-                f"| {own[0]['hardware']} | {own[0]['commit'] or ''} |"
-            )
+            stages = ", ".join(f"{k} {v:.1f}" for k, v in seconds_by_stage(own).items())
+            measures = [f"{each:.1f}" for each in (seconds, gpu, host)]
+            origin = [own[-1]["hardware"], own[-1]["commit"] or ""]
+            lines.append([row, pair, *measures, stages, *origin])
+    head = ["row", "pair", "seconds", "GPU, GB", "host, GB", "stages, seconds", "on", "commit"]
+    return table(head, lines) if lines else []
+
+
+def run_pairs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    """The pairs that one of the rows was run on."""
+    return [pair for pair in pairs if any(shown(results, row, pair) for row in rows)]
+
+
+def paper_table(results: Path, title: str) -> str:
+    """One of the paper's tables, and what its rows cost."""
+    rows, pairs = TABLES[title]
+    here = run_pairs(results, rows, pairs) or pairs[:2]
+    lines = [[row, *(cell(results, row, pair) for pair in here)] for row in rows]
+    parts = [f"## {title}", "", *table(["", *here], lines), "", *notes(results, rows, here)]
+    missing = [pair for pair in pairs if pair not in here]
+    if missing:
+        parts += [f"Not run on {', '.join(missing)}.", ""]
+    return "\n".join([*parts, *costs(results, rows, here)]).rstrip("\n") + "\n"
+
+
+def figure_4(results: Path) -> str:
+    """Where the time goes at a million entities."""
+    here = run_pairs(results, CLUSTER_EA, TABLES[MILLION][1])
+    parts = ["## Figure 4: time per stage at a million", ""]
+    if not here:
+        return "\n".join([*parts, "Not run."]) + "\n"
+    found = {
+        (row, pair): seconds_by_stage(shown(results, row, pair))
+        for pair in here
+        for row in CLUSTER_EA
+    }
+    names = list(dict.fromkeys(name for stages in found.values() for name in stages))
+    lines = []
+    for (row, pair), stages in found.items():
+        every = [
+            f"{each:.1f}" for each in [*(stages.get(n, 0.0) for n in names), sum(stages.values())]
+        ]
+        lines.append([row, pair, *(every if stages else ["not run"] * len(every))])
+    head = ["seconds", "pair", *names, "in all"]
+    parts += [*table(head, lines), "", *notes(results, CLUSTER_EA, here)]
+    return "\n".join(parts).rstrip("\n") + "\n"
 
 
 def page(results: Path) -> str:
     """`docs/results.md`."""
-    parts = [HEAD]
-    for title, (rows, pairs) in TABLES.items():
-        shown = [
-            p for p in pairs if any(r["pair"] == p for n in rows for r in records_of(results, n))
-        ]
-        shown = shown or pairs[:2]
-        lines = [f"## {title}", "", f"| | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
-        for row in rows:
-            records = records_of(results, row)
-            lines.append(f"| {row} | {' | '.join(cell(row, pair, records) for pair in shown)} |")
-        missing = [pair for pair in pairs if pair not in shown]
-        if missing:
-            lines += ["", f"Not run on {', '.join(missing)}."]
-        parts.append("\n".join([*lines, "", *costs(results, rows, shown)]) + "\n")
-    return "\n".join(parts)
+    tables = [paper_table(results, title) for title in TABLES]
+    return "\n".join([HEAD, *tables, FIGURE_3, figure_4(results)])
+
+
+def readme_table(results: Path) -> list[str]:
+    """H@1 of ours beside the paper's, on the pairs that were run."""
+    pairs = list(dict.fromkeys(pair for _, pairs in TABLES.values() for pair in pairs))
+    here = run_pairs(results, README_ROWS, pairs)
+    lines = []
+    for row in README_ROWS:
+        cells = []
+        for pair in here:
+            own, paper = shown(results, row, pair), ROWS[row].paper.get(pair)
+            ours = f"{mean(first_hits(own)):.1f}" if own else "not run"
+            cells.append(f"{ours} ({paper[0]})" if paper else ours)
+        lines.append([row, *cells])
+    return table(["H@1, %", *here], lines) if here else ["Not run."]
+
+
+def with_results(text: str, lines: Sequence[str]) -> str:
+    """A document with these lines between its markers."""
+    begin, end = README_MARKERS
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"--readme: there must be {begin} and, below it, {end} in the file.")
+    return "\n".join([before + begin, "", *lines, "", end + after])
 
 
 def main() -> None:
@@ -490,14 +800,27 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="*", default=[FR15, DE15])
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="STAGE.FIELD=V")
+    parser.add_argument(
+        "--classifier", default=CLASSIFIER, choices=get_args(ClassifierName), help="of CMCS"
+    )
+    parser.add_argument("--memory", metavar="SIZE", help="of rows with samplers, as 20GiB")
+    parser.add_argument(
+        "--limit", type=float, metavar="SECONDS", help="begin no run after so many seconds"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results/reproduce"))
     parser.add_argument("--write", type=Path, metavar="PAGE.md", help="run nothing: write the page")
+    parser.add_argument(
+        "--readme", type=Path, metavar="FILE.md", help="run nothing: write H@1 between its markers"
+    )
     arguments = parser.parse_args()
-    if arguments.write is None:
-        run_all(arguments)
-    else:
+    if arguments.write is not None:
         arguments.write.write_text(page(arguments.results))
+    if arguments.readme is not None:
+        text = arguments.readme.read_text()
+        arguments.readme.write_text(with_results(text, readme_table(arguments.results)))
+    if arguments.write is None and arguments.readme is None:
+        run_all(arguments)
 
 
 if __name__ == "__main__":
