@@ -99,6 +99,9 @@ ROWS = {
     ),
     "one-fold": Row(settings=("self_training.folds=1",)),
     "no-held-out": Row(settings=(NO_HELD_OUT,)),
+    "no-rejoining": Row(settings=("matching.rejoin=false",)),
+    "no-check": Row(settings=("self_training.check=false",)),
+    "retrained-last": Row(settings=("self_training.retrain=last",)),
     "two-dual-amn": Row(model="dual-amn,dual-amn,label-propagation"),
     "no-self-training-no-held-out": Row(settings=(NO_ROUNDS, NO_HELD_OUT)),
     "fast": Row("fast"),
@@ -176,28 +179,31 @@ def calibration(result: AlignmentResult, test_links: IntArray) -> Record:
     }
 
 
-def baseline(result: AlignmentResult, test_links: IntArray, device: torch.device) -> Record | None:
+def baseline(
+    result: AlignmentResult, trial: AlignmentResult, test_links: IntArray, device: torch.device
+) -> Record | None:
     """Precision and recall of raw similarity with one threshold; None where no seed is held out.
 
     The similarity is the mean cosine of the result's own encodings, of each entity's nearest. The
-    threshold has the best F1 on the held-out seeds, by the links that touch them. `best` has that
-    of the test links, which nobody knows: no threshold is better.
+    threshold has the best F1 on the held-out seeds, by the links that touch them, in a trial that
+    never learns from them. `best` has that of the test links, which nobody knows: no threshold is
+    better.
     """
     task, config = result.task, result.config
     _, held, learned = held_out_stage(Artifacts(None), "", task, config.matching)
     if held is None:
         return None
-    entities = undecided(result.encodings, learned.seeds, task.tie_keys, config.fusion.seed, device)
-    found = search(entities, config.fusion, device).map(
-        lambda side: side.first(config.fusion.candidates)
-    )
-    similarity = both_ways(
-        found, entities=entities.entities, num_entities=entities.num_entities, twice=False
-    )
     keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()).to(device))
 
-    def matched(seeds: IntArray) -> tuple[IntArray, NDArray[Any]]:
+    def matched(of: AlignmentResult, seeds: IntArray) -> tuple[IntArray, NDArray[Any]]:
         """Links and their cosines, the nearest first."""
+        entities = undecided(of.encodings, seeds, task.tie_keys, config.fusion.seed, device)
+        found = search(entities, config.fusion, device).map(
+            lambda side: side.first(config.fusion.candidates)
+        )
+        similarity = both_ways(
+            found, entities=entities.entities, num_entities=entities.num_entities, twice=False
+        )
         links: Tensor = match(similarity, keys, seeds, seed=config.matching.seed).links
         values = similarity.values[find_cells(similarity, links[:, 0], links[:, 1])].double()
         order = values.argsort(descending=True, stable=True)
@@ -209,10 +215,10 @@ def baseline(result: AlignmentResult, test_links: IntArray, device: torch.device
         ends = np.append(values[1:] != values[:-1], [True])
         return float(values[np.where(ends, scores, -1).argmax()]) if len(values) else 0.0
 
-    links, values = matched(learned.seeds)
+    links, values = matched(trial, learned.seeds)
     touching, right = verdicts(links, held.numpy())
     threshold = best_threshold(values[touching], right[touching], len(held))
-    links, values = matched(task.seeds)
+    links, values = matched(result, task.seeds)
     known = best_threshold(values, verdicts(links, test_links)[1], len(test_links))
     return {
         "threshold": threshold,
@@ -229,20 +235,24 @@ def measure(
     """The figures of one run."""
     place = choose_device(device)
     torch.zeros(1, device=place)  # a GPU's start is nobody's cost
+
+    def aligned(*more: str) -> AlignmentResult:
+        return clusterea.align(
+            benchmark.task,
+            row.preset,
+            model=row.model,
+            samplers=row.samplers,
+            settings=[*settings, *more],
+            seed=seed,
+            device=device,
+        )
+
     start = time.perf_counter()
-    result = clusterea.align(
-        benchmark.task,
-        row.preset,
-        model=row.model,
-        samplers=row.samplers,
-        settings=settings,
-        seed=seed,
-        device=device,
-    )
+    result = aligned()
     seconds = time.perf_counter() - start
     stages: dict[str, float] = {}
     for cost in result.timings:
-        name = re.sub(r", round \d+$", "", cost.stage)
+        name = re.sub(r", (round \d+|all seeds)$", "", cost.stage)
         stages[name] = stages.get(name, 0.0) + cost.seconds
     gpu = [cost.peak_gpu_bytes for cost in result.timings if cost.peak_gpu_bytes is not None]
     found = {
@@ -262,7 +272,8 @@ def measure(
     }
     if compare:
         try:
-            found["baseline"] = baseline(result, benchmark.test_links, place)
+            trial = aligned("matching.rejoin=false") if result.config.matching.rejoin else result
+            found["baseline"] = baseline(result, trial, benchmark.test_links, place)
         except Exception as error:  # the run itself is worth keeping
             found["baseline_error"] = described(error)
     return found

@@ -28,6 +28,7 @@ ROUNDS_SETTINGS = [
     *(*TINY, "propagation.dimension=32", "propagation.features=48"),
     *("fusion.candidates=20", "fusion.sinkhorn_rounds=20", "matching.held_out=0.5"),
     *("self_training.rounds=2", "self_training.threshold=0.1", "self_training.least_gain=0"),
+    "self_training.epochs=0",
 ]
 
 

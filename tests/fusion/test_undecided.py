@@ -80,6 +80,24 @@ def test_products_are_the_mean_of_all_encoders_cosines(shares: list[float] | Non
     assert float(source.norm(dim=1).max()) <= 1 + 1e-6
 
 
+def test_source_entities_may_weigh_encoders_differently() -> None:
+    given = with_encoders(problem(0), [9, 3], [0.5, 0.25, 0.25])
+    draw = torch.Generator().manual_seed(0)
+    own = torch.rand(len(given.embeddings.source), 3, generator=draw)
+    own[::2, 1] = 0.0
+    found = undecided(
+        given.encodings, given.seeds, given.keys, 3, shares=given.shares, of_source=own
+    )
+    rows, columns = found.entities
+    wanted = sum(
+        own[rows, at].double().unsqueeze(1)
+        * (each.source[rows].double() @ each.target[columns].double().T)
+        for at, each in enumerate(given.encodings)
+    )
+    source, target = found.vectors.map(torch.Tensor.double)
+    torch.testing.assert_close(source @ target.T, wanted, rtol=0, atol=1e-6)
+
+
 def test_encoders_have_no_say_in_who_is_where() -> None:
     given = with_encoders(problem(0), [9, 3], [0.7, 0.1, 0.2])
     one = undecided([given.embeddings], given.seeds, given.keys, 3)

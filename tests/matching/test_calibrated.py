@@ -10,7 +10,7 @@ import torch
 from small_similarities import NAN, NO_SEEDS, keys_of, sparse
 from torch import Tensor
 
-from clusterea.matching import calibrated, match, merged, without_pairs
+from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
 from clusterea.matching.calibration import FEWEST
 from clusterea.types import Alignment, AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
@@ -45,9 +45,12 @@ class World:
 
     def calibrated(self, *, abstain: bool, pairs: Tensor | None = None) -> Alignment:
         pairs = self.held if pairs is None else pairs
-        return calibrated(
-            self.plain(), self.trial(), self.similarity, self.task, pairs, abstain=abstain
-        )
+        confidence = fit_confidence(self.trial(), self.similarity, self.task, pairs)
+        if confidence is None:
+            return self.plain()
+        known = np.concatenate([self.task.seeds, pairs.numpy()])
+        whole = self.task.with_seeds(known)
+        return calibrated(self.plain(), self.similarity, whole, confidence, abstain=abstain)
 
     def is_right(self, links: Tensor) -> Tensor:
         return (links[:, 0] == links[:, 1]) & (links[:, 0] < self.matchable)
@@ -140,7 +143,9 @@ class TestResult:
     def test_arguments_stay_as_they_are(self, some: World, abstain: bool) -> None:
         plain, trial = some.plain(), some.trial()
         before = plain.links.clone(), plain.confidence.clone(), some.held.clone()
-        calibrated(plain, trial, some.similarity, some.task, some.held, abstain=abstain)
+        confidence = fit_confidence(trial, some.similarity, some.task, some.held)
+        assert confidence is not None
+        calibrated(plain, some.similarity, some.task, confidence, abstain=abstain)
         assert torch.equal(plain.links, before[0])
         assert torch.equal(plain.confidence, before[1])
         assert torch.equal(some.held, before[2])

@@ -67,6 +67,7 @@ def in_rounds(*settings: str, samplers: Sequence[str] | None = None, seed: int =
         "fusion.sinkhorn_rounds=20",
         "self_training.rounds=2",
         "self_training.threshold=0.1",
+        "self_training.epochs=0",
         "self_training.least_gain=0",
         "matching.held_out=0.5",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -406,6 +407,33 @@ class TestRounds:
             decided = many.task.seeds[:, side].tolist()
             assert sorted([*matched, *decided, *unmatched]) == list(range(graph.num_entities))
 
+    def test_in_the_end_all_seeds_are_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
+        """But the confidence is fitted on a similarity that owes nothing to the held-out ones."""
+        workspace = Workspace(of_rounds)
+        held_key = workspace.current("held")
+        held = read_artifact(workspace, held_key)["links"]
+
+        def parents(stage: str) -> dict[str, str]:
+            recipe = of_rounds / workspace.current(stage) / "recipe.json"
+            return dict(json.loads(recipe.read_text())["parents"])
+
+        for encoder in ("train", "train-2", "train-3", "train-4"):
+            assert parents(encoder)["rejoined"] == held_key
+            assert "held" not in parents(encoder)
+        assert parents("match")["trial"] == workspace.current("rehearsal")
+        assert parents("match")["fuse"] == workspace.current("fuse")
+        for stage, is_open in (("rehearsal", True), ("fuse", False)):
+            offsets = read_artifact(workspace, workspace.current(stage))["row_offsets"]
+            assert bool((offsets.diff()[held[:, 0]] > 0).any()) == is_open
+
+    def test_without_rounds_they_rejoin_in_one_of_their_own(self, many: Benchmark) -> None:
+        result = align(many.task, in_rounds("self_training.rounds=0"), CPU)
+        again = [f"{stage}, all seeds" for stage in FIRST_ROUND]
+        assert [cost.stage for cost in result.timings] == [*FIRST_ROUND, *again, "matching"]
+        plain = align(many.task, in_rounds("self_training.rounds=0", "matching.held_out=0"), CPU)
+        assert torch.equal(result.similarity.values, plain.similarity.values)
+        assert not torch.equal(result.alignment.confidence, plain.alignment.confidence)
+
     def test_the_result_says_what_it_was_made_of(
         self, many: Benchmark, of_rounds: Path, tmp_path: Path
     ) -> None:
@@ -444,10 +472,25 @@ class TestRounds:
             ("self_training.folds=1", ROUNDS[:4], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
             (
                 "self_training.rounds=1",
-                ROUNDS[:6],  # what is trained joins the round that is now the last
+                ROUNDS[:4],  # held-out seeds rejoin in the round that is now the last
+                {"train": 4, "fuse": 1, "match": 1},
+            ),
+            (
+                "self_training.rounds=0",
+                FIRST_ROUND,
+                {"train": 2, "fuse": 1, "match": 1},  # all seeds
+            ),
+            (
+                "self_training.check=false",
+                ROUNDS[:6],
+                {"fuse": 2, "pseudo": 1, "train": 4, "match": 1},
+            ),
+            (
+                "self_training.epochs=2",
+                [*ROUNDS[:8], *ROUNDS[10:12]],
                 {"train": 2, "fuse": 1, "match": 1},
             ),
-            ("self_training.rounds=0", FIRST_ROUND, {"match": 1}),
+            ("matching.rejoin=false", ROUNDS[:8], {"train": 4, "fuse": 1, "match": 1}),
             (
                 "fusion.candidates=7",
                 FIRST_ROUND[:2],
@@ -524,7 +567,9 @@ class TestRounds:
         config = in_rounds("self_training.threshold=1")
         result = align(many.task, config, CPU)
         assert [len(each.pseudo_seeds) for each in result.rounds] == [0]
-        assert [cost.stage for cost in result.timings] == [*ROUNDS[:4], "matching"]
+        again = [f"{stage}, all seeds" for stage in FIRST_ROUND]
+        timed = [cost.stage.removesuffix(", round 1") for cost in result.timings]
+        assert timed == [*FIRST_ROUND, "self-training", *again, "matching"]
         assert len(result.encodings) == 2
 
     def test_a_round_that_brings_little_is_the_last(self, many: Benchmark) -> None:

@@ -19,6 +19,7 @@ from clusterea.pipeline.encoding import (
     MOST_HELD,
     Encoding,
     Known,
+    checking_shares,
     folds,
     held_out_stage,
     num_held_out,
@@ -86,7 +87,8 @@ class TestFolds:
     def learned(self, task: AlignmentTask, count: int, seed: int = 0) -> list[Known]:
         seeds = task.with_seeds(task.seeds[:3])
         known = Known(seeds, {"task": "task-0"})
-        return folds(known, "pseudo-0", self.PSEUDO, SelfTrainingConfig(folds=count, seed=seed))
+        config = SelfTrainingConfig(folds=count, seed=seed)
+        return folds(known, "pseudo-0", self.PSEUDO, config)[0]
 
     def test_one_learns_from_everything(self, task: AlignmentTask) -> None:
         (only,) = self.learned(task, 1)
@@ -233,7 +235,8 @@ class TestAnyFolds:
         known = Known(task_of(15), {"task": "task-0", "held": "held-0"})
         pseudo = everyone[15 : 15 + count]
         links = torch.tensor(pseudo, dtype=torch.int64).reshape(-1, 2)
-        found = folds(known, "pseudo-0", links, SelfTrainingConfig(folds=parts, seed=seed))
+        config = SelfTrainingConfig(folds=parts, seed=seed)
+        found, part_of = folds(known, "pseudo-0", links, config)
         assert len(found) == parts
         left = [set(pseudo) - set(listed(each.task.seeds)) for each in found]
         if parts == 1:
@@ -241,6 +244,8 @@ class TestAnyFolds:
         else:
             assert sorted(link for part in left for link in part) == sorted(pseudo)
             assert max(map(len, left)) - min(map(len, left)) <= 1
+            fold_of = {source: fold for fold, part in enumerate(left) for source, _ in part}
+            assert part_of.tolist() == [fold_of.get(source, -1) for source in range(400)]
         for each, out in zip(found, left, strict=True):
             kept = [link for link in pseudo if link not in out]  # in their order, after the seeds
             assert listed(each.task.seeds) == [*everyone[:15], *kept]
@@ -252,11 +257,49 @@ class TestAnyFolds:
 
         def seeds(seed: int) -> list[Links]:
             config = SelfTrainingConfig(folds=3, seed=seed)
-            found = folds(Known(task_of(15), {}), "pseudo-0", links, config)
+            found, _ = folds(Known(task_of(15), {}), "pseudo-0", links, config)
             return [listed(each.task.seeds) for each in found]
 
         assert seeds(4) == seeds(4)
         assert seeds(4) != seeds(5)
+
+    def test_pseudo_seeds_against_a_seed_are_dropped(self) -> None:
+        """Seeds that rejoin were matched before, rightly or not."""
+        known, everyone = Known(task_of(15), {}), task_of(100).seeds
+        wrong = np.array([[everyone[0, 0], everyone[50, 1]], [everyone[51, 0], everyone[1, 1]]])
+        links = torch.tensor(np.concatenate([everyone[2:3], wrong, everyone[20:24]]))
+        (only,), _ = folds(known, "pseudo-0", links, SelfTrainingConfig())
+        assert listed(only.task.seeds) == listed([*everyone[:15], *everyone[20:24]])
+
+
+class TestCheckingShares:
+    ROWS = Pair(torch.ones(1, 1), torch.ones(1, 1))
+
+    def test_who_has_learned_a_pair_has_no_say_in_it(self) -> None:
+        encodings = [
+            Encoding(0, "train-0", self.ROWS),
+            Encoding(1, "train-1", self.ROWS, 0),
+            Encoding(1, "train-2", self.ROWS, 1),
+        ]
+        found = checking_shares(encodings, torch.tensor([-1, 0, 1]))
+        assert found.tolist() == [[0.5, 0.25, 0.25], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+
+    @given(st.integers(1, 3), st.integers(2, 4), st.lists(st.integers(-1, 3), min_size=1))
+    def test_every_encoder_weighs_the_same_in_every_row(
+        self, encoders: int, parts: int, drawn: list[int]
+    ) -> None:
+        part_of = torch.tensor([min(part, parts - 1) for part in drawn])
+        encodings = [
+            Encoding(place, "train-0", self.ROWS, fold)
+            for place in range(encoders)
+            for fold in range(parts)
+        ]
+        found = checking_shares(encodings, part_of).view(-1, encoders, parts)
+        assert found.sum(2).tolist() == pytest.approx(torch.full(found.shape[:2], 1 / encoders))
+        for row, part in zip(found, part_of.tolist(), strict=True):
+            for fold in range(parts):
+                if part >= 0 and fold != part:
+                    assert not row[:, fold].any()
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9))

@@ -12,12 +12,7 @@ from clusterea.cli.run_options import Device, Run, Seed
 from clusterea.config import MatchingConfig
 from clusterea.pipeline import Artifacts, choose_device, match_stage
 from clusterea.pipeline.outputs import write_links
-from clusterea.pipeline.stored import (
-    current_key,
-    encoder_of,
-    stored_held_out,
-    stored_similarity,
-)
+from clusterea.pipeline.stored import current_key, stored_similarity, stored_trial
 from clusterea.workspace import Workspace
 
 
@@ -45,9 +40,9 @@ def match(
     similarity = stored_similarity(workspace, task)
     before = workspace.current("match") if workspace.has("match") else None
     fuse_key = current_key(workspace, "fuse", task)
-    held = stored_held_out(workspace, encoder_of(workspace, fuse_key))
+    trial = stored_trial(workspace, task, fuse_key)
     key, alignment = match_stage(
-        Artifacts(workspace), fuse_key, task, lambda: similarity, config, place, held
+        Artifacts(workspace), fuse_key, task, lambda: similarity, config, place, trial
     )
     write_links(workspace, benchmark, similarity, alignment, seed=config.seed)
     source, target = alignment.unmatched.map(len)

@@ -17,6 +17,7 @@ class MatchingConfig:
 
     method: MethodName = "one-to-one"
     held_out: float = 0.0  # share of the seeds that nothing learns from but the confidence
+    rejoin: bool = False  # whether a last round learns from held-out seeds too
     abstain: bool = True  # where seeds are held out: no link that F1 expects to be better without
     seed: int = 0  # of the order of ties
 
@@ -27,5 +28,6 @@ class MatchingConfig:
         check_least("seed", self.seed, 0)
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that the result depends on; who was held out, the similarity's parents say."""
-        return {name: value for name, value in asdict(self).items() if name != "held_out"}
+        """The fields that the result depends on; who was held out, the parents say."""
+        others = ("held_out", "rejoin")
+        return {name: value for name, value in asdict(self).items() if name not in others}

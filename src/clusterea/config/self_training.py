@@ -18,12 +18,14 @@ class SelfTrainingConfig:
     rounds: int = 0  # beyond the first; 0: no self-training
     threshold: float = 0.5  # a match is taken whose normalized similarity is above
     retrain: Retrain = "last"  # which rounds train anew; label propagation is run in all
+    epochs: int = 0  # of training in a round; 0: as many as before
     folds: int = 1  # encoders of a round, each of which leaves out one part of the pseudo-seeds
+    check: bool = True  # with folds: whether those that have not learned a pair alone decide on it
     least_gain: float = 0.02  # share of pseudo-seeds that must be new, or this round is the last
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "seed"):
+        for name in ("rounds", "epochs", "seed"):
             check_least(name, getattr(self, name), 0)
         check_least("folds", self.folds, 1)
         check_choice("retrain", self.retrain, Retrain)

@@ -28,6 +28,7 @@ def fuse(
     config: FusionConfig,
     *,
     shares: Sequence[float] | None = None,
+    of_source: Tensor | None = None,
     device: torch.device | None = None,
     block_cells: int | None = None,
     progress: Progress | None = None,
@@ -46,14 +47,17 @@ def fuse(
         keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
         config: What to compute.
         shares: What each encoder's cosines weigh, 1 in all; the same if not given.
+        of_source: (source entities, encoders): what they weigh in a row, if not the same in all.
         device: Where; that of the embeddings if not given.
         block_cells: Of the blocks worked on at a time: speed and memory, never the result.
         progress: Called now and then.
     """
     device = device or encodings[0].source.device
-    entities = undecided(encodings, seeds, keys, config.seed, device, shares)
+    entities = undecided(encodings, seeds, keys, config.seed, device, shares, of_source)
     found = search(entities, config, device, block_cells, _named(progress, "nearest neighbours"))
     options = _outside(found, config)
+    if not partitions:
+        entities = entities.without_vectors()  # gigabytes that only mini-batches need again
 
     def views() -> Iterator[Similarity]:
         for index, partition in enumerate(partitions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -27,6 +27,12 @@ class Undecided:
     keys: Pair[Tensor]  # (places,) int64, what decides ties
     num_entities: Pair[int]
 
+    def without_vectors(self) -> Undecided:
+        """The same entities, when nothing is to be compared any more."""
+        return replace(
+            self, vectors=self.vectors.map(lambda side: side.new_empty(0, side.shape[1]))
+        )
+
     @property
     def num_places(self) -> Pair[int]:
         return self.entities.map(len)
@@ -39,12 +45,14 @@ def undecided(
     seed: int,
     device: torch.device | None = None,
     shares: Sequence[float] | None = None,
+    of_source: Tensor | None = None,
 ) -> Undecided:
     """The entities that no seed decides. Nobody says which of them have a counterpart.
 
     Where there are several encoders, a product of two vectors is the mean of their cosines,
     weighted by their shares: the working copy has the rows of all side by side, each scaled by the
-    root of its share.
+    root of its share. `of_source`, (source entities, encoders), has shares of their own for source
+    entities: a product is then weighted by its row's.
 
     A GPU holds the vectors in float16, and every cosine is one of these: half of the memory, and
     products that differ from those of float32 by some 1e-5.
@@ -55,7 +63,9 @@ def undecided(
 
     shares = shares or [1 / len(encodings)] * len(encodings)
 
-    def side(tables: list[Tensor], ends: Tensor, all_keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def side(
+        tables: list[Tensor], ends: Tensor, all_keys: Tensor, own: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         is_free = torch.ones(len(tables[0]), dtype=torch.bool)
         is_free[ends] = False
         free = is_free.nonzero().flatten()
@@ -63,16 +73,18 @@ def undecided(
         widths = [rows.shape[1] for rows in tables]
         vectors = torch.empty(len(free), sum(widths), dtype=kind, device=device)
         parts = torch.split(vectors, widths, dim=1)
-        for rows, part, share in zip(tables, parts, shares, strict=True):
+        for at, (rows, part, share) in enumerate(zip(tables, parts, shares, strict=True)):
             for start in range(0, len(free), ROWS):
                 chosen = free[start : start + ROWS].to(rows.device)
                 moved = rows.index_select(0, chosen).to(device)
+                if own is not None and share:
+                    moved = moved * (own[chosen.cpu(), at] / share).unsqueeze(1).to(moved)
                 part[start : start + ROWS] = moved if share == 1 else moved * share**0.5
         return free, vectors, all_keys[free]
 
     of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))
-    source = side([each.source for each in encodings], links[:, 0], of_entity.source)
-    target = side([each.target for each in encodings], links[:, 1], of_entity.target)
+    source = side([each.source for each in encodings], links[:, 0], of_entity.source, of_source)
+    target = side([each.target for each in encodings], links[:, 1], of_entity.target, None)
     return Undecided(
         Pair(source[0], target[0]),
         Pair(source[1], target[1]),

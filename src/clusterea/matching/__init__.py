@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clusterea.errors import look_up
 from clusterea.matching.best import best
-from clusterea.matching.calibrated import calibrated, merged, without_pairs
+from clusterea.matching.calibrated import calibrated, fit_confidence, merged, without_pairs
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
 from clusterea.matching.greedy import greedy
@@ -25,6 +25,7 @@ __all__ = [
     "Cells",
     "calibrated",
     "find_matcher",
+    "fit_confidence",
     "match",
     "merged",
     "pseudo_seeds",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from clusterea.matching.calibration import (
     FEWEST,
+    Calibration,
     abstain_below,
     calibrate_held_out,
     held_out,
@@ -17,44 +19,58 @@ from clusterea.matching.features import link_features
 from clusterea.types import Alignment, AlignmentTask, Similarity
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedConfidence:
+    """How sure links are, as a trial has shown it."""
+
+    calibration: Calibration
+    least: float  # links below it cost more precision than they bring recall
+
+
+def fit_confidence(
+    trial: Alignment, similarity: Similarity, task: AlignmentTask, pairs: Tensor
+) -> FittedConfidence | None:
+    """Fitted on an alignment in which entities of held-out pairs are matched like any others.
+
+    None where fewer than `FEWEST` links touch one of these.
+
+    Args:
+        trial: Of all entities but those of the task's seeds.
+        similarity: What it was made of.
+        task: Its seeds are those that were learned from.
+        pairs: (n, 2): those that nothing has learned from.
+    """
+    known = held_out(trial.links, pairs)
+    if len(known.links) < FEWEST:
+        return None
+    features = link_features(similarity, trial.links, task)
+    undecided = task.graphs.map(lambda graph: graph.num_entities - task.num_seeds)
+    calibration = calibrate_held_out(features, known, undecided)
+    tried = calibration.confidence(features)
+    return FittedConfidence(calibration, abstain_below(tried, known, min(undecided)))
+
+
 def calibrated(
     alignment: Alignment,
-    trial: Alignment,
     similarity: Similarity,
     task: AlignmentTask,
-    pairs: Tensor,
+    confidence: FittedConfidence,
     *,
     abstain: bool,
 ) -> Alignment:
     """The alignment with the chance that each link is right as its confidence.
 
-    The chance is fitted on a trial: an alignment in which entities of pairs that nothing has
-    learned from are matched like any others. Where fewer than `FEWEST` links touch one of these,
-    the alignment stays as it is.
-
     Args:
         alignment: Of all entities that no seed decides.
-        trial: Of these and of the held-out ones.
-        similarity: What both were made of.
-        task: Its seeds are those that were learned from.
-        pairs: (n, 2): those that were held out.
-        abstain: Whether links are left out that cost more precision than they bring recall.
+        similarity: What it was made of.
+        task: With all seeds.
+        confidence: From `fit_confidence`.
+        abstain: Whether links that are not worth giving are left out.
     """
-    known = held_out(trial.links, pairs)
-    if len(known.links) < FEWEST:
-        return alignment
-    features = link_features(similarity, trial.links, task)
-    undecided = task.graphs.map(lambda graph: graph.num_entities - task.num_seeds)
-    calibration = calibrate_held_out(features, known, undecided)
-    # The held-out pairs were partners in the trial, and are seeds now.
-    whole = task.with_seeds(np.concatenate([task.seeds, pairs.cpu().numpy()]))
-    sure = calibration.confidence(link_features(similarity, alignment.links, whole))
+    sure = confidence.calibration.confidence(link_features(similarity, alignment.links, task))
     order = sure.argsort(descending=True, stable=True)
     result = Alignment(alignment.links[order], sure[order], alignment.unmatched)
-    if not abstain:
-        return result
-    tried = calibration.confidence(features)
-    return result.at_least(abstain_below(tried, known, min(undecided)))
+    return result.at_least(confidence.least) if abstain else result
 
 
 def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:

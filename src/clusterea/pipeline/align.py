@@ -7,12 +7,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from clusterea.config import Config, PropagationConfig
+from clusterea.config import Config, PropagationConfig, TrainingConfig
 from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
-from clusterea.pipeline.encoding import Encoding, Known, folds, held_out_stage, shares_of
+from clusterea.pipeline.encoding import (
+    Encoding,
+    Known,
+    checking_shares,
+    folds,
+    held_out_stage,
+    shares_of,
+)
 from clusterea.pipeline.measure import StageCost, measured
 from clusterea.pipeline.stages import (
+    Trial,
     encoder_name,
     fuse_stage,
     match_stage,
@@ -109,6 +117,11 @@ def align(
     of_task = task_key(task)
     held_key, held, free = held_out_stage(run.artifacts, of_task, task, config.matching)
     known = Known(free, {"task": of_task} | ({"held": held_key} if held_key else {}))
+    rejoining = held if config.matching.rejoin else None
+    whole = known
+    if rejoining is not None:
+        whole = Known(task, {"task": of_task, "rejoined": held_key})
+    trial = None if held is None else Trial(held)
     rounds: list[Round] = []
     with Cuts(run.artifacts, of_task, task) as cuts:
         cuts.begin(config.samplers, config.sampling.num_batches, config.sampling.seed)
@@ -123,13 +136,24 @@ def align(
             gained = rounds[-1].num_new >= config.self_training.least_gain * len(found)
             is_last = len(rounds) == config.self_training.rounds or not gained
             again = run.renewed(is_last=is_last)
-            learned = folds(known, key, found, config.self_training)
-            renewed = run.encode(learned, again)
+            if is_last and rejoining is not None:
+                trial = run.rehearsed(rejoining, similarity)
+            base = whole if is_last else known
+            learned, part_of = folds(base, key, found, config.self_training)
+            renewed = run.encode(learned, again, config.self_training.epochs)
             kept = [each for each in first if each.place not in set(again)]
             encodings = sorted([*kept, *renewed], key=lambda each: each.place)
-            similarity = run.similarity(learned[0], encodings, cuts, seeds=known.task)
+            checks = len(learned) > 1 and config.self_training.check and not is_last
+            similarity = run.similarity(
+                learned[0], encodings, cuts, base.task, part_of if checks else None
+            )
             if is_last:
                 break
+        if rejoining is not None and not (trial and trial.key):
+            trial = run.rehearsed(rejoining, similarity)
+            run.suffix = ", all seeds"
+            encodings = run.encode([whole], range(len(config.models)))
+            similarity = run.similarity(whole, encodings, cuts)
     run.suffix = ""
     match_key, alignment = run.timed(
         "matching",
@@ -140,7 +164,7 @@ def align(
             lambda: similarity,
             config.matching,
             device,
-            held,
+            trial,
         ),
     )
     return AlignmentResult(
@@ -197,9 +221,19 @@ class _Run:
             return cheap
         return range(len(self._config.models))
 
-    def encode(self, learned: Sequence[Known], places: Iterable[int]) -> list[Encoding]:
-        """The encoders at these places, each once for everything it may learn from."""
-        encoders = self._config.encoders()
+    def encode(
+        self, learned: Sequence[Known], places: Iterable[int], epochs: int = 0
+    ) -> list[Encoding]:
+        """The encoders at these places, each once for everything it may learn from.
+
+        `epochs` are those of training; 0: as many as the config says.
+        """
+        encoders = list(self._config.encoders())
+        if epochs:
+            encoders = [
+                replace(each, epochs=epochs) if isinstance(each, TrainingConfig) else each
+                for each in encoders
+            ]
         found = []
         for place in places:
             what = "propagation" if place in self.cheap() else "training"
@@ -216,7 +250,8 @@ class _Run:
                         partial(self._step, what + self.suffix),
                     ),
                 )
-                found.append(Encoding(place, key, embeddings))
+                left_out = fold if len(learned) > 1 else None
+                found.append(Encoding(place, key, embeddings, left_out))
         return found
 
     def _step(self, stage: str, at: Progress) -> None:
@@ -229,8 +264,12 @@ class _Run:
         encodings: Sequence[Encoding],
         cuts: Cuts,
         seeds: AlignmentTask | None = None,
+        part_of: Tensor | None = None,
     ) -> Similarity:
-        """What these encoders say of all entities but those of the seeds."""
+        """What these encoders say of all entities but those of the seeds.
+
+        With `part_of`, from `folds`, pseudo-seeds are judged by who has not learned them.
+        """
         first = encodings[0]
         keys = {encoder_name(place): each.key for place, each in enumerate(encodings)}
         point_at_encoders(self.artifacts, list(keys.values()))
@@ -261,10 +300,18 @@ class _Run:
                 self._device,
                 partial(self._watcher.step, "fusion" + self.suffix),
                 shares_of(encodings),
+                None if part_of is None else checking_shares(encodings, part_of),
             ),
         )
         self.keys = {**keys, "fuse": key}
         return similarity
+
+    def rehearsed(self, held: Tensor, similarity: Similarity) -> Trial:
+        """The trial of a similarity that owes nothing to the held-out seeds."""
+        key = self.keys["fuse"]
+        if self.artifacts.workspace is not None:
+            self.artifacts.workspace.point("rehearsal", key)
+        return Trial(held, key, lambda: similarity)
 
     def pseudo_seeds(self, known: Known, similarity: Similarity) -> tuple[str, Tensor]:
         """The matches that the next round learns from."""

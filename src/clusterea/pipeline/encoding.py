@@ -10,7 +10,7 @@ import numpy as np
 
 from clusterea.config import MatchingConfig, SelfTrainingConfig
 from clusterea.pipeline.artifacts import Artifacts, pack_links, unpack_links
-from clusterea.types import AlignmentTask, Pair
+from clusterea.types import AlignmentTask, IntArray, Pair
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,6 +43,7 @@ class Encoding:
     place: int  # of the encoder among those of the config
     key: str
     embeddings: Pair[Tensor]
+    fold: int | None = None  # the part of the pseudo-seeds that it has not learned, if any
 
 
 def shares_of(encodings: Sequence[Encoding]) -> list[float] | None:
@@ -50,6 +51,27 @@ def shares_of(encodings: Sequence[Encoding]) -> list[float] | None:
     places = [each.place for each in encodings]
     shares = [1 / len(set(places)) / places.count(place) for place in places]
     return shares if len(set(shares)) > 1 else None
+
+
+def checking_shares(encodings: Sequence[Encoding], part_of: Tensor) -> Tensor:
+    """(source entities, encoders): what each encoder weighs where none may judge what it learned.
+
+    Args:
+        encodings: Each encoder once, or once for each fold.
+        part_of: (source entities,): the fold that left out the entity's pseudo-seed; -1 without.
+    """
+    from torch import tensor
+
+    whole = shares_of(encodings) or [1 / len(encodings)] * len(encodings)
+    shares = tensor(whole).repeat(len(part_of), 1)
+    places = [each.place for each in encodings]
+    for at, each in enumerate(encodings):
+        if each.fold is not None:
+            is_in = part_of >= 0
+            knows = part_of != each.fold
+            shares[is_in & knows, at] = 0.0
+            shares[is_in & ~knows, at] = whole[at] * places.count(each.place)
+    return shares
 
 
 def num_held_out(num_seeds: int, share: float) -> int:
@@ -88,6 +110,12 @@ def held_out_stage(
     return key, held, task.with_seeds(task.seeds[~is_held])
 
 
+def beyond(links: IntArray, seeds: IntArray) -> IntArray:
+    """The links that have no entity of a seed."""
+    ends = (np.isin(links[:, side], seeds[:, side]) for side in (0, 1))
+    return links[~np.logical_or(*ends)]
+
+
 def without_seeds(task: AlignmentTask, held: Tensor) -> AlignmentTask:
     """The task without the seeds that were held out."""
     return task.with_seeds(task.seeds[~np.isin(task.seeds[:, 0], held[:, 0].numpy())])
@@ -95,14 +123,20 @@ def without_seeds(task: AlignmentTask, held: Tensor) -> AlignmentTask:
 
 def folds(
     known: Known, pseudo_key: str, pseudo_seeds: Tensor, config: SelfTrainingConfig
-) -> list[Known]:
+) -> tuple[list[Known], Tensor]:
     """The seeds with the pseudo-seeds; for several folds, each time without one part of these.
 
     An encoder that has learned a wrong link finds it again. One that has not is the other's check.
+
+    Returns:
+        What is known in each fold, and (source entities,) the fold that is without the entity's
+        pseudo-seed, or -1.
     """
+    from torch import from_numpy, full
+
     from clusterea.seeding import derived_seed
 
-    links = pseudo_seeds.numpy()
+    links = beyond(pseudo_seeds.numpy(), known.task.seeds)
     draw = np.random.default_rng(derived_seed(config.seed, "folds"))
     fold_of = draw.permutation(len(links)) % config.folds if config.folds > 1 else None
     found = []
@@ -115,4 +149,7 @@ def folds(
                 f"{fold + 1} of {config.folds}" if config.folds > 1 else "",
             )
         )
-    return found
+    part_of = full((known.task.graphs.source.num_entities,), -1)
+    if fold_of is not None:
+        part_of[from_numpy(links[:, 0])] = from_numpy(fold_of)
+    return found, part_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +42,15 @@ if TYPE_CHECKING:
     from clusterea.training import Progress
 
 Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What the confidence of links is fitted on: seeds held out, while they were."""
+
+    pairs: Tensor  # (n, 2)
+    key: str = ""  # of the last similarity before they rejoined; "": they never did
+    similarity: Callable[[], Similarity] | None = None  # it
 
 
 def train_stage(
@@ -123,6 +133,7 @@ def fuse_stage(
     device: torch.device,
     progress: Steps | None = None,
     shares: Sequence[float] | None = None,
+    of_source: Tensor | None = None,
 ) -> tuple[str, Similarity]:
     """The fused similarity, on the host, and its key.
 
@@ -136,6 +147,7 @@ def fuse_stage(
         device: Where.
         progress: Called now and then.
         shares: What each encoder weighs; all the same if not given.
+        of_source: What they weigh for each source entity, where the folds check each other.
     """
     from clusterea.fusion import fuse
 
@@ -147,6 +159,7 @@ def fuse_stage(
             task.tie_keys,
             config,
             shares=shares,
+            of_source=of_source,
             device=device,
             block_cells=block_cells,
             progress=progress,
@@ -155,7 +168,9 @@ def fuse_stage(
 
     key, similarity = artifacts.tensors(
         "fuse",
-        config.recipe() | ({} if shares is None else {"shares": list(shares)}),
+        config.recipe()
+        | ({} if shares is None else {"shares": list(shares)})
+        | ({} if of_source is None else {"check": True}),  # by the folds of the parents
         parents,
         lambda: with_smaller_blocks(make, device),
         pack_similarity,
@@ -196,30 +211,41 @@ def match_stage(
     similarity: Callable[[], Similarity],
     config: MatchingConfig,
     device: torch.device,
-    held: Tensor | None = None,
+    trial: Trial | None = None,
 ) -> tuple[str, Alignment]:
     """The alignment and its key; with seeds that were held out, its confidence is calibrated."""
-    from clusterea.matching import calibrated, match, merged, without_pairs
+    from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
 
     def make() -> Alignment:
         keys = _keys(task, device)
-        scores = similarity().to(device)
 
-        def matched(seeds: IntArray) -> Alignment:
+        def matched(scores: Similarity, seeds: IntArray) -> Alignment:
             return match(scores, keys, seeds, method=config.method, seed=config.seed)
 
-        if held is None or not len(held):
-            return matched(task.seeds).to("cpu")
-        others = without_seeds(task, held)
-        trial = matched(others.seeds)
-        kept = without_pairs(trial, held)
-        # Who was taken by a held-out entity is free again.
-        decided = np.concatenate([task.seeds, kept.links.cpu().numpy()])
-        found = merged(kept, matched(decided))
-        return calibrated(found, trial, scores, others, held, abstain=config.abstain).to("cpu")
+        if trial is None or not len(trial.pairs):
+            return matched(similarity().to(device), task.seeds).to("cpu")
+        others = without_seeds(task, trial.pairs)
+        scores = (trial.similarity or similarity)().to(device)
+        tried = matched(scores, others.seeds)
+        confidence = fit_confidence(tried, scores, others, trial.pairs)
+        if trial.similarity is not None:
+            del tried
+            scores = similarity().to(device)
+            found = matched(scores, task.seeds)
+        else:
+            kept = without_pairs(tried, trial.pairs)
+            # Who was taken by a held-out entity is free again.
+            decided = np.concatenate([task.seeds, kept.links.cpu().numpy()])
+            found = merged(kept, matched(scores, decided))
+        if confidence is not None:
+            found = calibrated(found, scores, task, confidence, abstain=config.abstain)
+        return found.to("cpu")
 
+    parents = {"fuse": fuse_key}
+    if trial is not None and trial.key:
+        parents["trial"] = trial.key
     key, alignment = artifacts.tensors(
-        "match", config.recipe(), {"fuse": fuse_key}, make, pack_alignment, unpack_alignment
+        "match", config.recipe(), parents, make, pack_alignment, unpack_alignment
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point("match", key)

@@ -17,8 +17,8 @@ from clusterea.pipeline.artifacts import (
     unpack_partition,
     unpack_similarity,
 )
-from clusterea.pipeline.encoding import Known, without_seeds
-from clusterea.pipeline.stages import encoder_name
+from clusterea.pipeline.encoding import Known, beyond, without_seeds
+from clusterea.pipeline.stages import Trial, encoder_name
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STAGES = ("train", "fuse", "match")  # each made from the one before it
 
 
 def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
-    """The key of what train, fuse or match made last.
+    """The key of what train, fuse or match made last, or of the similarity of the rehearsal.
 
     Raises:
         DataError: It has made nothing yet, or made it of other graphs or seeds: another command
@@ -42,7 +42,8 @@ def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
         )
     key = workspace.current(stage)
     of = key
-    for parent in reversed(STAGES[: STAGES.index(stage)]):
+    made_by = "fuse" if stage == "rehearsal" else stage
+    for parent in reversed(STAGES[: STAGES.index(made_by)]):
         of = _parents(workspace, of).get(parent, "")
     made_of = _parents(workspace, of).get("task")
     if made_of is not None and made_of != task_key(task):
@@ -74,6 +75,23 @@ def stored_held_out(workspace: Workspace, train_key: str) -> Tensor | None:
     return unpack_links(read_artifact(workspace, key)) if key else None
 
 
+def stored_trial(workspace: Workspace, task: AlignmentTask, fuse_key: str) -> Trial | None:
+    """What the confidence of links of this similarity is fitted on, if seeds were held out."""
+    train_key = _parents(workspace, fuse_key).get("train", "")
+    held = stored_held_out(workspace, train_key)
+    if held is not None:
+        return Trial(held)
+    key = _parents(workspace, train_key).get("rejoined", "")
+    if not key or not workspace.has("rehearsal"):
+        return None
+    before = current_key(workspace, "rehearsal", task)
+    return Trial(
+        unpack_links(read_artifact(workspace, key)),
+        before,
+        lambda: unpack_similarity(read_artifact(workspace, before)),
+    )
+
+
 def stored_known(workspace: Workspace, task: AlignmentTask, train_key: str) -> Known:
     """What an encoder has learned from, but for its fold: the seeds, less those held out, and more.
 
@@ -85,13 +103,9 @@ def stored_known(workspace: Workspace, task: AlignmentTask, train_key: str) -> K
     pseudo = parents.get("pseudo", "")
     if pseudo:
         links = unpack_links(read_artifact(workspace, pseudo)).numpy()
+        links = beyond(links, known.seeds)
         known = known.with_seeds(np.concatenate([known.seeds, links]))
     return Known(known, parents)
-
-
-def encoder_of(workspace: Workspace, fuse_key: str) -> str:
-    """The key of the first encoder whose embeddings a similarity was made of."""
-    return _parents(workspace, fuse_key).get("train", "")
 
 
 def sample_key(workspace: Workspace, sampler: str, train_key: str) -> str:
