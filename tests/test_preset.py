@@ -135,10 +135,11 @@ class TestSizes:
         assert config.models == ("dual-amn", LABEL_PROPAGATION)
         assert config.samplers == ()
         assert (config.self_training.rounds, config.self_training.folds) == [
-            *((4, 2), (2, 1), (1, 1)),
+            *((2, 2), (2, 1), (1, 1)),
         ][row]
         assert config.fusion.global_sinkhorn
         assert config.matching.held_out == 0.05
+        assert config.matching.rejoin == (row == 0)
 
     @pytest.mark.parametrize(("entities", "row"), SIZES)
     def test_fast_trains_nothing(self, entities: int, row: int) -> None:

@@ -370,8 +370,8 @@ class TestDryRun:
                 [
                     "Encoding   dual-amn, 20 epochs and label-propagation, on cpu",
                     "Sampling   none: all entities at once",
-                    "Fusion     Sinkhorn of 100 rounds, 100 candidates an entity, exact search",
-                    "Rounds     4 of self-training at most",
+                    "Fusion     Sinkhorn of 100 rounds, 300 candidates an entity, exact search",
+                    "Rounds     2 of self-training at most",
                     "Matching   one-to-one",
                 ],
             ),

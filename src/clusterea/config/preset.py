@@ -86,7 +86,8 @@ def preset(
     own, trained = _trained(table["models"]), _trained(named)
     training = table.get("training", {})
     if trained != own:
-        training.pop("epochs", None)  # of the preset's own model
+        for field in ("epochs", "seeds_per_step"):  # of the preset's own model
+            training.pop(field, None)
     config = Config(
         replace(training_config(trained), **training),
         PropagationConfig(**table.get("propagation", {})),
