@@ -43,6 +43,15 @@ def test_brute_force_agrees(shape: tuple[int, int], distinct: int | None) -> Non
     assert_same(found, by_brute_force(source, target, 10, ties, 0))
 
 
+@pytest.mark.parametrize("whole", [0, 1000])
+def test_rows_are_scored_one_by_one_or_with_all(
+    whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knn, "WHOLE", whole)
+    source, target, ties = problem(300, 200, 9, distinct=60)
+    assert_same(nearest(source, target, 7, ties, 0), by_brute_force(source, target, 7, ties, 0))
+
+
 @pytest.mark.parametrize("block", [Pair(64, 1024), Pair(1024, 64), Pair(192, 320)])
 def test_groups_of_every_size(block: Pair[int]) -> None:
     source, target, ties = problem(700, 1500, distinct=900)
