@@ -62,7 +62,7 @@ def calibrated(
 
     Args:
         alignment: Of all entities that no seed decides.
-        similarity: What it was made of.
+        similarity: What it was made of, or what was made before seeds rejoined.
         task: With all seeds.
         confidence: From `fit_confidence`.
         abstain: Whether links that are not worth giving are left out.

@@ -229,9 +229,7 @@ def match_stage(
         tried = matched(scores, others.seeds)
         confidence = fit_confidence(tried, scores, others, trial.pairs)
         if trial.similarity is not None:
-            del tried
-            scores = similarity().to(device)
-            found = matched(scores, task.seeds)
+            found = matched(similarity().to(device), task.seeds)
         else:
             kept = without_pairs(tried, trial.pairs)
             # Who was taken by a held-out entity is free again.
