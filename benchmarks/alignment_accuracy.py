@@ -30,7 +30,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import platform
 import re
 import sys
 import time
@@ -59,6 +58,7 @@ from clusterea.pipeline.encoding import held_out_stage
 from clusterea.pipeline.outputs import self_training, versions
 from clusterea.types import Benchmark, IntArray
 from clusterea.workspace import write_json
+from provenance import device_name, without_round
 
 Record = dict[str, Any]
 BINS = 15  # of the expected calibration error
@@ -252,7 +252,7 @@ def measure(
     seconds = time.perf_counter() - start
     stages: dict[str, float] = {}
     for cost in result.timings:
-        name = re.sub(r", (round \d+|all seeds)$", "", cost.stage)
+        name = without_round(cost.stage)
         stages[name] = stages.get(name, 0.0) + cost.seconds
     gpu = [cost.peak_gpu_bytes for cost in result.timings if cost.peak_gpu_bytes is not None]
     found = {
@@ -284,13 +284,6 @@ def described(error: Exception) -> str:
     traceback.print_exception(error)
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
-
-
-def device_name(device: torch.device) -> str:
-    """As people call it."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.processor() or platform.machine()})"
 
 
 # ---- the runs, and the file that keeps them

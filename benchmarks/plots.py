@@ -10,6 +10,20 @@ from typing import Any, NamedTuple
 
 PANEL_INCHES = 2.9, 2.45
 INK, FAINT = "#333333", "#e3e3e3"
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#999999",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "clusterea",  # the same figures give the same bytes
+}
 
 
 class Point(NamedTuple):
@@ -77,23 +91,9 @@ def small_multiples(
         axes.set_axisbelow(True)
         axes.tick_params(length=0)
 
-    style = {
-        "font.size": 9,
-        "axes.titlesize": 9.5,
-        "axes.titleweight": "bold",
-        "axes.labelcolor": INK,
-        "axes.edgecolor": "#999999",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "lines.linewidth": 1.6,
-        "lines.markersize": 4.5,
-        "svg.hashsalt": "clusterea",  # the same figures give the same bytes
-    }
     rows = max(len(column) for column in columns)
     width, height = PANEL_INCHES
-    with pyplot.rc_context(style):
+    with pyplot.rc_context(STYLE):
         figure, grid = pyplot.subplots(
             rows,
             len(columns),
@@ -117,7 +117,12 @@ def small_multiples(
         figure.legend(
             handles=handles, loc="outside upper center", ncols=max(len(handles), 1), frameon=False
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=160, facecolor="white", metadata=metadata)
+        save(figure, path)
         pyplot.close(figure)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Writes a figure; its folder may be missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=160, facecolor="white", metadata=metadata)

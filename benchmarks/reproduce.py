@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import re
-import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -57,6 +55,7 @@ from clusterea.pipeline.largeea import METIS_CPS, largeea
 from clusterea.pipeline.memory import largest_batch, parse_size
 from clusterea.types import Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import recipe_key, task_key, write_json
+from provenance import commit, device_name, without_round
 
 Record = dict[str, Any]
 Value = TypeVar("Value")
@@ -488,19 +487,10 @@ def bound_memory(device: torch.device, memory: str | None) -> None:
         torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), device)
 
 
-def commit() -> str | None:
-    """The one that is checked out; None outside a repository."""
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or None
-
-
 def hardware(device: torch.device) -> str:
     """What it ran on, in words."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} threads of {platform.processor() or platform.machine()}"
+    name = device_name(device)
+    return name if device.type == "cuda" else f"{torch.get_num_threads()} threads of {name}"
 
 
 def file_of(results: Path, row: str) -> Path:
@@ -692,7 +682,7 @@ def seconds_by_stage(records: Sequence[Record]) -> dict[str, float]:
     found: dict[str, float] = {}
     for record in records:
         for cost in record["stages"]:
-            name = re.sub(r", (round \d+|all seeds)$", "", cost["stage"])
+            name = without_round(cost["stage"])
             found[name] = found.get(name, 0.0) + cost["seconds"] / len(records)
     return found
 

@@ -23,9 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
-import re
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -45,7 +42,8 @@ from clusterea.errors import InputError
 from clusterea.pipeline import StageCost, align, choose_device, measured
 from clusterea.types import Benchmark
 from clusterea.workspace import write_json
-from plots import FAINT, INK, PANEL_INCHES, Look
+from plots import FAINT, INK, PANEL_INCHES, STYLE, Look, save
+from provenance import commit, device_name, without_round
 from training_speed import SEEDS_SHARE, scaled
 
 ALWAYS = {"paper": ["sampling.classifier=softmax"]}  # XGBoost would be most of the time
@@ -180,9 +178,7 @@ def measure(run: Run) -> Record:
         "apart": [generation.to_dict(), evaluation.to_dict()],
         "hits@1": metrics.test_candidates.source.hits[1],
         "hits@1_among_all": metrics.all_candidates.source.hits[1],
-        "device": torch.cuda.get_device_name(device)
-        if device.type == "cuda"
-        else f"cpu ({platform.processor() or platform.machine()})",
+        "device": device_name(device),
         "commit": commit(),
     }
 
@@ -203,13 +199,6 @@ def warm_up(config: Config, device: torch.device) -> None:
     align(benchmark.task, config_with(config, few), device).evaluate(benchmark.test_links)
     if device.type == "cuda":
         torch.cuda.empty_cache()
-
-
-def commit() -> str | None:
-    """The one that is checked out, `-dirty` if files were changed; None outside a repository."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or None
 
 
 # ---- all runs
@@ -285,7 +274,7 @@ def costs_of(record: Record) -> dict[str, Cost]:
     """By stage, in order; what lies between stages, and the total, come last."""
     found: dict[str, Cost] = {}
     for stage in record["stages"]:
-        name = re.sub(r"(-reverse)?(, (round \d+|all seeds))?$", "", stage["stage"])
+        name = without_round(stage["stage"]).removesuffix("-reverse")
         found[name] = found.get(name, Cost()).plus(stage)
     within = sum(cost.seconds for cost in found.values())
     found[OTHER] = Cost(max(0.0, record["seconds"] - within))
@@ -489,19 +478,7 @@ def plot(path: Path, every: Sequence[Series]) -> None:
         axes.set_axisbelow(True)
         axes.tick_params(length=0, labelleft=True)
 
-    style = {
-        "font.size": 9,
-        "axes.titlesize": 9.5,
-        "axes.labelcolor": INK,
-        "axes.edgecolor": "#999999",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "lines.linewidth": 1.4,
-        "lines.markersize": 4.5,
-        "svg.hashsalt": "clusterea",  # the same figures give the same bytes
-    }
+    style = STYLE | {"axes.titleweight": "normal", "lines.linewidth": 1.4}
     width, height = PANEL_INCHES
     with pyplot.rc_context(style):
         figure, grid = pyplot.subplots(
@@ -533,9 +510,7 @@ def plot(path: Path, every: Sequence[Series]) -> None:
             ncols=math.ceil(len(handles) / rows),
             frameon=False,
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=160, facecolor="white", metadata=metadata)
+        save(figure, path)
         pyplot.close(figure)
 
 

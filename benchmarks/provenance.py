@@ -1,0 +1,28 @@
+"""Where a record comes from, and the names of its stages."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+
+import torch
+
+
+def commit() -> str | None:
+    """The one that is checked out, `-dirty` if files were changed; None outside a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or None
+
+
+def device_name(device: torch.device) -> str:
+    """As people call it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({platform.processor() or platform.machine()})"
+
+
+def without_round(stage: str) -> str:
+    """A stage's name, the same in every round of self-training."""
+    return re.sub(r", (round \d+|all seeds)$", "", stage)
