@@ -69,11 +69,12 @@ def nearest_approximate(
     vectors = tie_vectors(ties, seed)
     centers = _centers(sides, ties)
     lists = sides.map(lambda side: _Lists.of(side, centers))
-    done = iter(range(1, 2 * len(centers) + 1))
+    total = sum(each.count for each in lists)
+    done = iter(range(1, total + 1))
 
     def tell() -> None:
         if progress:
-            progress(next(done), 2 * len(centers))
+            progress(next(done), total)
 
     targets = _searched(sides, vectors, lists, centers, width.source, compared, tell)
     sources = _searched(
@@ -111,7 +112,7 @@ def _searched(
     chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
     by_list = lists.target.members
     others = extended(sides.target[by_list], ties.target[by_list], 0)
-    for number in range(len(centers)):
+    for number in range(lists.source.count):
         members = lists.source.members_of(number)
         if len(members):
             mean = sides.source[members].mean(0)
@@ -130,22 +131,25 @@ class _Lists:
     """The rows of a side, list after list; the last list has the rows that are zero."""
 
     members: Tensor  # (rows,) int64
-    offsets: Tensor  # (centers + 1,) int64
+    offsets: Tensor  # (lists + 1,) int64
 
     @classmethod
     def of(cls, rows: Tensor, centers: Tensor) -> _Lists:
         labels = _labels(rows, centers)
-        sizes = labels.bincount(minlength=len(centers))
+        sizes = labels.bincount(minlength=len(centers) + 1)
         return cls(labels.argsort(stable=True), offsets_of(sizes))
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
 
     def members_of(self, number: int) -> Tensor:
         return self.members[self.offsets[number] : self.offsets[number + 1]]
 
     def nearest_to(self, mean: Tensor, centers: Tensor, count: int) -> Tensor:
         """(places,) int64 among the members: of the nearest lists, whole, until they are enough."""
-        nearness = centers @ mean
-        nearness[-1] = -torch.inf  # zeros tell nothing
-        order = nearness.argsort(descending=True, stable=True)
+        order = (centers @ mean).argsort(descending=True, stable=True)
+        order = torch.cat([order, order.new_tensor([len(centers)])])  # zeros tell nothing
         sizes = self.offsets.diff()[order]
         taken = order[: int(torch.searchsorted(sizes.cumsum(0), count)) + 1]
         return torch.cat(
@@ -154,7 +158,7 @@ class _Lists:
 
 
 def _centers(sides: Pair[Tensor], ties: Pair[Tensor]) -> Tensor:
-    """(lists, dim): as many as a list has rows, about; the last one zero, for rows that are zero.
+    """(lists, dim): as many as a list has rows, about.
 
     Rows are drawn in the order of their keys, not of their ids.
     """
@@ -163,18 +167,17 @@ def _centers(sides: Pair[Tensor], ties: Pair[Tensor]) -> Tensor:
     points = torch.cat(list(drawn))
     centers = points[:: max(1, len(points) // count)][:count].clone()
     for _ in range(ROUNDS):
-        labels = _labels(points, torch.cat([centers, centers.new_zeros(1, centers.shape[1])]))
+        labels = _labels(points, centers)
         sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
         # A list that has run empty stays where it was.
         centers = torch.where(sums.any(1, keepdim=True), normalize(sums, dim=1), centers)
-    return torch.cat([centers, centers.new_zeros(1, centers.shape[1])])
+    return centers
 
 
 def _labels(rows: Tensor, centers: Tensor) -> Tensor:
-    """(rows,) int64: the list of each, by its cosines with all centers but the last."""
-    others = centers[:-1].T
-    labels = torch.cat([(part @ others).argmax(1) for part in _parts(rows, ROWS_AT_ONCE)])
-    return torch.where(rows.any(1), labels, len(centers) - 1)
+    """(rows,) int64: the list of each, by its cosines with the centers; zeros come after all."""
+    labels = torch.cat([(part @ centers.T).argmax(1) for part in _parts(rows, ROWS_AT_ONCE)])
+    return torch.where(rows.any(1), labels, len(centers))
 
 
 def _parts(rows: Tensor, most: int) -> Sequence[Tensor]:
