@@ -14,6 +14,7 @@ from clusterea.numerics.cells import (
     add,
     both_ways,
     from_cells,
+    from_parts,
     min_max,
     row_order,
     sparse_csls,
@@ -196,6 +197,34 @@ class TestBothWays:
         assert_dense(both_ways(found, twice=False), cosines.where(present, torch.nan))
 
 
+@given(some_cells, some_cells, st.integers(1, 30))
+def test_slabs_change_nothing(one: Cells, other: Cells, slab_cells: int) -> None:
+    whole = add(matrix(one), matrix(other))
+    in_slabs = add(matrix(one), matrix(other), slab_cells=slab_cells)
+    assert torch.equal(in_slabs.row_offsets, whole.row_offsets)
+    assert_dense(in_slabs, dense(whole))
+
+
+@given(some_cells, st.lists(st.integers(0, 3), min_size=ROWS, max_size=ROWS))
+def test_parts_with_no_row_in_common(cells: Cells, part_of: list[int]) -> None:
+    whole = matrix(cells)
+    order = torch.randperm(whole.num_cells, generator=torch.Generator().manual_seed(0))
+    rows, columns, values = (
+        each[order] for each in (whole.rows(), whole.columns, whole.values)
+    )  # in no order
+    owner = torch.tensor(part_of)[rows]
+    parts = [(rows[owner == at], columns[owner == at], values[owner == at]) for at in range(4)]
+    found = from_parts(parts, SIZES)
+    assert torch.equal(found.row_offsets, whole.row_offsets)
+    assert_dense(found, dense(whole))
+    assert not parts
+
+
+def test_no_parts() -> None:
+    with pytest.raises(ValueError, match=r"parts must be one or more\. Got none\."):
+        from_parts([], SIZES)
+
+
 @pytest.mark.parametrize("sizes", [Pair(0, 0), Pair(0, 3), Pair(3, 0), Pair(3, 3)])
 def test_empty(sizes: Pair[int]) -> None:
     none = torch.zeros(0, dtype=torch.int64)
@@ -203,6 +232,7 @@ def test_empty(sizes: Pair[int]) -> None:
     ties = sizes.map(torch.arange)
     means = sizes.map(torch.zeros)
     for result in (
+        from_parts([(none, none, torch.zeros(0))], sizes),
         add(similarity, similarity),
         sparse_csls(similarity, means.source, means.target),
         min_max(similarity),

@@ -195,12 +195,15 @@ class TestGpu:
 
     @pytest.mark.parametrize("distinct", [30, 1])
     def test_many_ties_have_the_same_cosines(self, distinct: int) -> None:
-        """Which of a hundred equal ones are taken, the rounding of the block product decides."""
+        """Which of a hundred equal ones are taken, the rounding of the block product decides.
+
+        Also which hundred, where two are nearly as near: that of float16 is some 1e-4.
+        """
         source, target, ties = problem(1500, 3000, 64, distinct)
         wanted = nearest(source, target, 50, ties, 0)
         found = nearest(source, target, 50, ties, 0, device=torch.device("cuda"))
         for one, other in zip(found, wanted, strict=True):
-            assert torch.equal(one.values.cpu(), other.values)
+            torch.testing.assert_close(one.values.cpu(), other.values, rtol=0, atol=5e-4)
 
     def test_blocks_change_nothing(self) -> None:
         source, target, ties = problem(3000, 5000, 64, 2000)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,11 +12,13 @@ from torch import Tensor
 from clusterea.config import FusionConfig
 from clusterea.fusion.mini_batches import mini_batch_view
 from clusterea.fusion.neighbors import neighbors_view, normalized_view, search
+from clusterea.fusion.retry import with_smaller_blocks
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics.cells import add, min_max, sparse_csls
 from clusterea.numerics.knn import Nearest
 from clusterea.types import IntArray, Pair, Partition, Similarity
 
+Value = TypeVar("Value")
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
@@ -49,26 +52,35 @@ def fuse(
         shares: What each encoder's cosines weigh, 1 in all; the same if not given.
         of_source: (source entities, encoders): what they weigh in a row, if not the same in all.
         device: Where; that of the embeddings if not given.
-        block_cells: Of the blocks worked on at a time: speed and memory, never the result.
+        block_cells: Of the blocks worked on at a time: speed and memory, never the result. If not
+            given, as many as is usual, and fewer where these don't fit.
         progress: Called now and then.
     """
     device = device or encodings[0].source.device
     entities = undecided(encodings, seeds, keys, config.seed, device, shares, of_source)
-    found = search(entities, config, device, block_cells, _named(progress, "nearest neighbours"))
+
+    def made(part: Callable[[int | None], Value]) -> Value:
+        return part(block_cells) if block_cells else with_smaller_blocks(part, device)
+
+    step = _named(progress, "nearest neighbours")
+    found = made(lambda cells: search(entities, config, device, cells, step))
     options = _outside(found, config)
-    if not partitions:
-        entities = entities.without_vectors()  # gigabytes that only mini-batches need again
 
     def views() -> Iterator[Similarity]:
+        nonlocal entities
         for index, partition in enumerate(partitions):
             step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
-            yield mini_batch_view(entities, partition, options, config, device, block_cells, step)
+            yield made(partial(mini_batch_view, entities, partition, options, config, device, step))
+        entities = entities.without_vectors()  # gigabytes that only mini-batches need
         if config.global_sinkhorn:
             yield normalized_view(entities, found, options, config)
         if config.global_similarity or not (partitions or config.global_sinkhorn):
             yield _shifted(neighbors_view(entities, found, config), entities, found, config)
 
-    return _shifted(reduce(add, views()), entities, found, config)
+    def plus(one: Similarity, other: Similarity) -> Similarity:
+        return made(lambda cells: add(one, other, slab_cells=cells))
+
+    return _shifted(reduce(plus, views()), entities, found, config)
 
 
 def _shifted(

@@ -10,7 +10,7 @@ from torch import Tensor
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.blocks import best_of_block, block_product
-from clusterea.numerics.cells import from_cells
+from clusterea.numerics.cells import Cells, from_parts
 from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.sinkhorn import Potentials, sinkhorn, values
 from clusterea.types import Pair, Partition, Similarity
@@ -22,8 +22,8 @@ def mini_batch_view(
     outside: Pair[Tensor] | None,
     config: FusionConfig,
     device: torch.device,
-    block_cells: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    block_cells: int | None = None,
 ) -> Similarity:
     """The union of each row's and each column's best cells, in every mini-batch.
 
@@ -36,24 +36,21 @@ def mini_batch_view(
         outside: For each place, the similarity that stands for having no partner.
         config: Temperature, rounds, candidates.
         device: Where to compute, and where the result will be.
-        block_cells: Of the slabs in which best cells are sought; speed and memory only.
         progress: Called with the number of mini-batches done, and of all.
+        block_cells: Of the slabs in which best cells are sought; speed and memory only.
     """
     places = Partition(
         partition.labels.zip(entities.entities).map(lambda side: side[0].cpu()[side[1]]),
         partition.num_batches,
     )
-    cells: list[tuple[Tensor, Tensor, Tensor]] = []
+    nothing = torch.empty(0, dtype=torch.int64, device=device)
+    parts: list[Cells] = [(nothing, nothing, nothing.float())]
     for done, batch in enumerate(places.mini_batches()):
         if all(len(side) for side in batch):
-            cells.append(_cells(entities, batch, outside, config, device, block_cells))
+            parts.append(_cells(entities, batch, outside, config, device, block_cells))
         if progress:
             progress(done + 1, partition.num_batches)
-    if not cells:
-        nothing = torch.empty(0, dtype=torch.int64, device=device)
-        return from_cells(nothing, nothing, nothing.float(), entities.num_entities)
-    rows, columns, scores = (torch.cat(parts) for parts in zip(*cells, strict=True))
-    return from_cells(rows, columns, scores, entities.num_entities)
+    return from_parts(parts, entities.num_entities)
 
 
 def _cells(
@@ -63,7 +60,7 @@ def _cells(
     config: FusionConfig,
     device: torch.device,
     block_cells: int | None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Cells:
     """Rows, columns and values of one mini-batch's best cells."""
     vectors = entities.vectors.zip(batch).map(lambda side: _taken(*side).to(device))
     keys = entities.keys.zip(batch).map(lambda side: _taken(*side).to(device))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +13,9 @@ from clusterea.numerics.knn import Nearest
 from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
+
+Cells: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
+SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 26}  # of both matrices that are added, at a time
 
 
 def from_cells(
@@ -32,8 +37,34 @@ def from_cells(
     return _from_sorted(keys, sums, num_entities)
 
 
-def add(*similarities: Similarity) -> Similarity:
-    """The sum, cell by cell: a cell of any is a cell of the result."""
+def from_parts(parts: list[Cells], num_entities: Pair[int]) -> Similarity:
+    """The matrix of parts with no row in common, each in any order; CONSUMED: the list is emptied.
+
+    Parts are sorted one by one and put where they belong, so that beside them and the result only
+    one part more is in memory.
+    """
+    counts = sum(rows.bincount(minlength=num_entities.source) for rows, _, _ in parts)
+    if not isinstance(counts, Tensor):
+        raise ValueError("parts must be one or more. Got none.")
+    offsets = offsets_of(counts)
+    columns = offsets.new_empty(int(offsets[-1]))
+    values = parts[0][2].new_empty(len(columns))
+    while parts:
+        rows, others, scores = parts.pop()
+        order = (rows * max(num_entities.target, 1) + others).argsort()
+        rows = rows[order]
+        # Sorted by row: a cell's rank in its row is its rank in the part, less that of the first.
+        firsts = torch.searchsorted(rows, rows)
+        places = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
+        columns[places], values[places] = others[order], scores[order]
+    return Similarity(offsets, columns, values, num_entities)
+
+
+def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
+    """The sum, cell by cell: a cell of any is a cell of the result.
+
+    Works by slabs of rows, so that beside arguments and result little memory is needed.
+    """
     first, *others = similarities
     for other in others:
         if other.num_entities != first.num_entities:
@@ -41,8 +72,41 @@ def add(*similarities: Similarity) -> Similarity:
                 "similarities to add must be of the same entities. "
                 f"Got {first!r} and {other!r} instead."
             )
-        first = _sum(first, other)
+        first = _sum_by_slabs(first, other, slab_cells or SLAB_CELLS[first.values.device.type])
     return first
+
+
+def _sum_by_slabs(one: Similarity, other: Similarity, slab_cells: int) -> Similarity:
+    if not one.num_entities.source:
+        return one
+    ends = one.row_offsets + other.row_offsets
+    aims = slab_cells * torch.arange(1, 1 + int(ends[-1]) // slab_cells, device=ends.device)
+    last = one.num_entities.source
+    cuts = {0, *torch.searchsorted(ends, aims).tolist(), last}
+    columns, values, counts = [], [], []
+    for begin, end in pairwise(sorted(cut for cut in cuts if cut <= last)):
+        slab = _sum(_some_rows(one, begin, end), _some_rows(other, begin, end))
+        columns.append(slab.columns)
+        values.append(slab.values)
+        counts.append(lengths(slab.row_offsets))
+    offsets = offsets_of(torch.cat(counts))
+    if len(columns) == 1:
+        return Similarity(offsets, columns[0], values[0], one.num_entities)
+    joined = torch.cat(columns)
+    columns.clear()  # gigabytes, before as many are needed again
+    return Similarity(offsets, joined, torch.cat(values), one.num_entities)
+
+
+def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:
+    """The rows from `begin` to `end` as a matrix of their own."""
+    offsets = similarity.row_offsets[begin : end + 1]
+    cells = slice(int(offsets[0]), int(offsets[-1]))
+    return Similarity(
+        offsets - offsets[0],
+        similarity.columns[cells],
+        similarity.values[cells],
+        Pair(end - begin, similarity.num_entities.target),
+    )
 
 
 def _sum(one: Similarity, other: Similarity) -> Similarity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from clusterea.errors import InputError
@@ -14,6 +15,9 @@ def choose_device(name: str) -> torch.device:
     """`auto` is the GPU where there is one."""
     import torch
 
+    # Blocks of ever other sizes leave holes in fixed segments of memory, half as much again.
+    if not os.environ.get("PYTORCH_CUDA_ALLOC_CONF"):  # the older name
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     if name == "auto":
         return _indexed("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):

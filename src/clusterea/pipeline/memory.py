@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 UNITS |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
 CELL_BYTES = 12  # of a sparse similarity
+PART_BYTES = 20  # of a cell of a view that is being made
 CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three samplers
 BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
 
@@ -76,15 +77,22 @@ def largest_batch(
     cells = BLOCK_SHARE * memory / cell_bytes(device)
     if task is not None:
         entities = sum(graph.num_entities - task.num_seeds for graph in task.graphs)
-        most = max(graph.num_entities for graph in task.graphs)
-        vectors = entities * sum(widths(config)) * (2 if device.type == "cuda" else 4)
-        resident = vectors + 2 * CELL_BYTES * CELLS_A_ROW * most
-        cells = BLOCK_SHARE * max(memory - resident, memory / 10) / cell_bytes(device)
+        left = max(memory - _beside_a_block(entities, config, device), memory / 10)
+        cells = BLOCK_SHARE * left / cell_bytes(device)
         sizes = [graph.num_entities for graph in task.graphs]
         free = [(size - task.num_seeds) / max(sizes) for size in sizes]
         if all(share > 0 for share in free):
             cells /= free[0] * free[1]
     return max(1, math.isqrt(int(cells)))
+
+
+def _beside_a_block(entities: int, config: Config, device: torch.device) -> int:
+    """Bytes of vectors, their neighbors, the views fused so far and the one being made."""
+    fusion = config.fusion
+    vectors = sum(widths(config)) * (2 if device.type == "cuda" else 4)
+    neighbors = CELL_BYTES * max(fusion.candidates, fusion.hubness_neighbors)
+    views = fusion.candidates * (CELL_BYTES * (len(config.samplers) - 1) + PART_BYTES)
+    return entities * (vectors + neighbors + (views if config.samplers else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,9 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
     if device.type == "cuda":
-        gpu = max(table + graph + embeddings // 2, embeddings // 2 + max(block, similarity))
+        free = entities - 2 * task.num_seeds
+        fused = max(_beside_a_block(free, config, device) + block, similarity)
+        gpu = max(table + graph + embeddings // 2, fused)
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
     return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
 

@@ -30,7 +30,6 @@ from clusterea.pipeline.artifacts import (
     unpack_similarity,
 )
 from clusterea.pipeline.encoding import Known, without_seeds
-from clusterea.pipeline.retry import with_smaller_blocks
 from clusterea.types import Alignment, AlignmentTask, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import FileCheckpoints, recipe_key
 
@@ -151,7 +150,7 @@ def fuse_stage(
     """
     from clusterea.fusion import fuse
 
-    def make(block_cells: int | None) -> Similarity:
+    def make() -> Similarity:
         fused = fuse(
             encodings(),
             list(partitions.values()),
@@ -161,7 +160,6 @@ def fuse_stage(
             shares=shares,
             of_source=of_source,
             device=device,
-            block_cells=block_cells,
             progress=progress,
         )
         return fused.to("cpu")
@@ -172,7 +170,7 @@ def fuse_stage(
         | ({} if shares is None else {"shares": list(shares)})
         | ({} if of_source is None else {"check": True}),  # by the folds of the parents
         parents,
-        lambda: with_smaller_blocks(make, device),
+        make,
         pack_similarity,
         unpack_similarity,
     )

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from clusterea.errors import InputError
+from clusterea.fusion.retry import SMALLER, with_smaller_blocks
 from clusterea.numerics.blocks import SLAB_CELLS
 from clusterea.numerics.knn import BLOCK_CELLS
-from clusterea.pipeline.retry import SMALLER, with_smaller_blocks
 
 CPU = torch.device("cpu")
 TRIED = list(SMALLER["cpu"])
