@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +23,8 @@ from dense_fusion import (
 from clusterea.config import FusionConfig
 from clusterea.evaluation import evaluate
 from clusterea.fusion import fuse
+from clusterea.fusion.neighbors import neighbors_view
+from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.matching import match
 from clusterea.types import Alignment, IntArray, Metrics, Names, Pair, Partition, Similarity
 
@@ -427,3 +431,24 @@ class TestIds:
             through(given, truth, quick(seed=seed), "one-to-one")[2].matching for seed in range(8)
         ]
         assert sum(scores.recall * size for scores in right if scores) < 32  # 8 expected
+
+
+def test_vectors_are_let_go_before_the_global_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a million entities they are gigabytes that the sums then need."""
+    kept: list[weakref.ref[torch.Tensor]] = []
+    alive: list[bool] = []
+
+    def watched(*arguments: Any) -> Undecided:
+        found = undecided(*arguments)
+        kept.extend(weakref.ref(side) for side in found.vectors)
+        return found
+
+    def view(*arguments: Any) -> Similarity:
+        alive.extend(vectors() is not None for vectors in kept)
+        return neighbors_view(*arguments)
+
+    fusing = sys.modules["clusterea.fusion.fuse"]
+    monkeypatch.setattr(fusing, "undecided", watched)
+    monkeypatch.setattr(fusing, "neighbors_view", view)
+    problem(0, num_batches=2).fuse(quick())
+    assert alive == [False, False]

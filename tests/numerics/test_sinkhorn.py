@@ -17,8 +17,15 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from clusterea.errors import InputError
 from clusterea.numerics import sinkhorn as module
-from clusterea.numerics.sinkhorn import Potentials, sinkhorn, sinkhorn_log, values
+from clusterea.numerics.sinkhorn import (
+    Potentials,
+    sinkhorn,
+    sinkhorn_log,
+    sinkhorn_of_products,
+    values,
+)
 from clusterea.types import Pair
 
 Form = Callable[..., Potentials]
@@ -29,13 +36,23 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
 def cosines(rows: int, columns: int, seed: int = 0, dim: int = 16) -> Tensor:
-    """(rows, columns) in float64: unit vectors, of which the first ones are pairs."""
+    """(rows, columns) in float64, of `unit_vectors`."""
+    source, target = unit_vectors(rows, columns, seed, dim)
+    return source @ target.T
+
+
+def unit_vectors(rows: int, columns: int, seed: int = 0, dim: int = 16) -> Pair[Tensor]:
+    """(rows, dim) and (columns, dim) in float64, of which the first ones are pairs."""
     draw = torch.Generator().manual_seed(seed)
     source = torch.randn(rows, dim, dtype=torch.float64, generator=draw)
     target = torch.randn(columns, dim, dtype=torch.float64, generator=draw)
     pairs = min(rows, columns)
     target[:pairs] = source[:pairs] + 0.5 * target[:pairs]
-    return torch.nn.functional.normalize(source) @ torch.nn.functional.normalize(target).T
+    return Pair(source, target).map(torch.nn.functional.normalize)
+
+
+def parts(potentials: Potentials) -> tuple[Tensor, Tensor]:
+    return potentials.source, potentials.target
 
 
 def own_mean(similarity: Tensor, count: int = 3) -> Pair[Tensor]:
@@ -341,6 +358,58 @@ def test_the_log_domain_keeps_its_argument_and_slabs_change_nothing(
         torch.testing.assert_close(slabs.target, whole.target)
 
 
+class TestProducts:
+    """A kernel of bfloat16, whose cells are rounded by 2^-8 at most."""
+
+    @OUTSIDE
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_agrees_with_the_log_domain(
+        self, shape: tuple[int, int], dtype: torch.dtype, with_outside: bool
+    ) -> None:
+        source, target = unit_vectors(*shape)
+        similarity = source @ target.T
+        outside = own_mean(similarity) if with_outside else None
+        wanted = sinkhorn_log(similarity, 0.02, 50, outside)
+        found = sinkhorn_of_products(
+            source.to(dtype), target.to(dtype), 0.02, 50, outside, slab_cells=500
+        )
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=0, atol=2**-6)
+        cells, exact = (scaled(similarity, each, 0.02) for each in (found, wanted))
+        torch.testing.assert_close(cells, exact, rtol=0, atol=2**-7)
+
+    def test_slabs_change_nothing(self) -> None:
+        source, target = (each.float() for each in unit_vectors(101, 67))
+        whole = sinkhorn_of_products(source, target, 0.02, 20)
+        for cells in (1, 500, 3000):
+            found = sinkhorn_of_products(source, target, 0.02, 20, slab_cells=cells)
+            for one, other in zip(parts(found), parts(whole), strict=True):
+                torch.testing.assert_close(one, other, rtol=0, atol=1e-3)
+
+    @pytest.mark.parametrize("rounds", [0, 3])
+    @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (4, 3)])
+    def test_nothing_to_scale(self, shape: tuple[int, int], rounds: int) -> None:
+        source, target = unit_vectors(*shape)
+        found = sinkhorn_of_products(source, target, 0.02, rounds)
+        wanted = sinkhorn_log(source @ target.T, 0.02, rounds)
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=2**-8, check_dtype=False)
+
+    def test_a_temperature_that_no_kernel_holds(self) -> None:
+        source, target = unit_vectors(13, 9)
+        found = sinkhorn_of_products(source, target, 0.002, 30)
+        wanted = sinkhorn_log(source @ target.T, 0.002, 30)
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            torch.testing.assert_close(one, other)
+
+    def test_what_is_not_finite_is_refused(self) -> None:
+        source, target = unit_vectors(5, 5)
+        source[2] = torch.nan
+        with pytest.raises(InputError, match=r"similarity must be finite"):
+            sinkhorn_of_products(source, target, 0.02, 3)
+
+
 class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the largest tensor that any operation makes in memory of its own."""
 
@@ -389,6 +458,28 @@ class TestGpu:
             torch.testing.assert_close(
                 getattr(there, side).cpu(), getattr(here, side), rtol=0, atol=tolerance
             )
+
+    @OUTSIDE
+    @pytest.mark.parametrize("shape", [*SHAPES, (2000, 1501)])
+    def test_products_agree_with_the_log_domain(
+        self, shape: tuple[int, int], with_outside: bool
+    ) -> None:
+        source, target = unit_vectors(*shape).map(Tensor.half)
+        similarity = source.double() @ target.double().T
+        outside = own_mean(similarity) if with_outside else None
+        wanted = sinkhorn_log(similarity, 0.02, 50, outside)
+        on_gpu = outside and outside.map(Tensor.cuda)
+        found = sinkhorn_of_products(source.cuda(), target.cuda(), 0.02, 50, on_gpu)
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            torch.testing.assert_close(one.double().cpu(), other, rtol=0, atol=2**-6)
+
+    def test_products_take_half_a_copy_of_the_matrix(self) -> None:
+        source, target = unit_vectors(20_000, 10_000).map(lambda side: side.half().cuda())
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        sinkhorn_of_products(source, target, 0.02, 3, slab_cells=1 << 22)
+        assert torch.cuda.max_memory_allocated() - before < 2.5 * 20_000 * 10_000
 
     def test_one_copy_of_the_matrix(self) -> None:
         similarity = torch.rand(20_000, 15_000, device="cuda")

@@ -12,7 +12,7 @@ from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.blocks import best_of_block, block_product
 from clusterea.numerics.cells import Cells, from_parts
 from clusterea.numerics.dots import pair_dots
-from clusterea.numerics.sinkhorn import Potentials, sinkhorn, values
+from clusterea.numerics.sinkhorn import Potentials, sinkhorn, sinkhorn_of_products, values
 from clusterea.types import Pair, Partition, Similarity
 
 
@@ -68,11 +68,7 @@ def _cells(
     temperature = config.sinkhorn_temperature
     if config.sinkhorn:
         options = outside and outside.zip(batch).map(lambda side: _taken(*side).to(device))
-        # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
-        wide = vectors if device.type == "cuda" else vectors.map(Tensor.double)
-        matrix = block_product(wide.source, wide.target)
-        potentials = sinkhorn(matrix, temperature, config.sinkhorn_rounds, options)
-        del matrix
+        potentials = _potentials(vectors, options, config)
     shifts = Pair(potentials.source, potentials.target).map(lambda each: each * temperature)
     rows, columns = best_of_block(
         vectors, shifts, config.candidates, keys, config.seed, block_cells
@@ -81,6 +77,19 @@ def _cells(
     scores = values(cosines, rows, columns, potentials, temperature) if config.sinkhorn else cosines
     ids = entities.entities.zip(batch).map(lambda side: _taken(*side).to(device))
     return ids.source[rows], ids.target[columns], scores.float()
+
+
+def _potentials(
+    vectors: Pair[Tensor], outside: Pair[Tensor] | None, config: FusionConfig
+) -> Potentials:
+    """What scales the products of a mini-batch, in the memory of one matrix."""
+    temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
+    if vectors.source.device.type == "cuda":
+        source, target = vectors
+        return sinkhorn_of_products(source, target, temperature, rounds, outside)
+    # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
+    wide = vectors.map(Tensor.double)
+    return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)
 
 
 def _taken(values: Tensor, places: Tensor) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -15,7 +17,7 @@ from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
 Cells: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
-SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 26}  # of both matrices that are added, at a time
+SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 25}  # of both matrices that are added, at a time
 
 
 def from_cells(
@@ -72,11 +74,24 @@ def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
                 "similarities to add must be of the same entities. "
                 f"Got {first!r} and {other!r} instead."
             )
-        first = _sum_by_slabs(first, other, slab_cells or SLAB_CELLS[first.values.device.type])
+        slab_cells = slab_cells or SLAB_CELLS[first.values.device.type]
+        first = _by_slabs(partial(_merged, adding=True), first, other, slab_cells)
     return first
 
 
-def _sum_by_slabs(one: Similarity, other: Similarity, slab_cells: int) -> Similarity:
+def joined(one: Similarity, other: Similarity, slab_cells: int | None = None) -> Similarity:
+    """The cells of both; where both have one, that of the first."""
+    slab_cells = slab_cells or SLAB_CELLS[one.values.device.type]
+    return _by_slabs(partial(_merged, adding=False), one, other, slab_cells)
+
+
+def _by_slabs(
+    merge: Callable[[Similarity, Similarity], Similarity],
+    one: Similarity,
+    other: Similarity,
+    slab_cells: int,
+) -> Similarity:
+    """Merges two matrices, some rows at a time."""
     if not one.num_entities.source:
         return one
     ends = one.row_offsets + other.row_offsets
@@ -85,7 +100,7 @@ def _sum_by_slabs(one: Similarity, other: Similarity, slab_cells: int) -> Simila
     cuts = {0, *torch.searchsorted(ends, aims).tolist(), last}
     columns, values, counts = [], [], []
     for begin, end in pairwise(sorted(cut for cut in cuts if cut <= last)):
-        slab = _sum(_some_rows(one, begin, end), _some_rows(other, begin, end))
+        slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
         columns.append(slab.columns)
         values.append(slab.values)
         counts.append(lengths(slab.row_offsets))
@@ -109,7 +124,7 @@ def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:
     )
 
 
-def _sum(one: Similarity, other: Similarity) -> Similarity:
+def _merged(one: Similarity, other: Similarity, *, adding: bool) -> Similarity:
     """Merges two sorted lists of cells; to sort them as one would take twice the memory."""
     kept, came = _keys(one), _keys(other)
     slots = torch.searchsorted(kept, came)
@@ -117,7 +132,8 @@ def _sum(one: Similarity, other: Similarity) -> Similarity:
     if kept.numel():
         is_new = kept[slots.clamp(max=kept.numel() - 1)] != came
     values = one.values.clone()
-    values[slots[~is_new]] += other.values[~is_new]
+    if adding:
+        values[slots[~is_new]] += other.values[~is_new]
     added, new_values = came[is_new], other.values[is_new]
     # A new cell moves on by the old cells before it, an old cell by the new ones.
     places = slots[is_new] + torch.arange(added.numel(), device=added.device)
@@ -147,17 +163,17 @@ def both_ways(
         twice: Whether a pair found from both sides counts twice, as in the paper (section 4.4).
     """
     sizes = num_entities or nearest.map(lambda neighbors: len(neighbors.indices))
+
+    def view(rows: Tensor, columns: Tensor, values: Tensor) -> Similarity:
+        if entities is not None:
+            rows = entities.source.to(rows.device)[rows.flatten()]
+            columns = entities.target.to(columns.device)[columns.flatten()]
+        return from_parts([(rows.flatten(), columns.flatten(), values.flatten())], sizes)
+
     own = nearest.map(lambda neighbors: _row_numbers(neighbors.indices))
-    rows = torch.cat([own.source, nearest.target.indices.flatten()])
-    columns = torch.cat([nearest.source.indices.flatten(), own.target])
-    if entities is not None:
-        rows = entities.source.to(rows.device)[rows]
-        columns = entities.target.to(columns.device)[columns]
-    values = torch.cat([neighbors.values.flatten() for neighbors in nearest])
-    if twice:
-        return from_cells(rows, columns, values, sizes)
-    order, firsts, keys = _distinct(rows, columns, sizes)
-    return _from_sorted(keys, values[order[firsts]], sizes)
+    source = view(own.source, nearest.source.indices, nearest.source.values)
+    target = view(nearest.target.indices, own.target, nearest.target.values)
+    return add(source, target) if twice else joined(source, target)
 
 
 def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:
