@@ -15,9 +15,11 @@ from clusterea.files import replacing
 from clusterea.types import Alignment, IntArray, Names, Pair, Similarity
 
 if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
-_ROWS = 1 << 20  # of candidates that are turned into names at a time
+_CELLS = 1 << 24  # that are put in order and turned into names at a time
 
 
 def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
@@ -46,34 +48,29 @@ def write_candidates(
     *,
     seed: int = 0,
     top: int = 10,
+    device: torch.device | None = None,
 ) -> None:
     """`candidates.parquet`: source, target, score and rank, the `top` of each source entity.
 
     Args:
         path: The file.
-        similarity: Scores of source × target. The order is found on its device.
+        similarity: Scores of source × target.
         names: Of the entities.
         ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
         seeds: (n, 2): links already known, whose entities are left out.
         seed: Another one decides ties another way.
         top: How many candidates of each, ranked from 1.
+        device: Where their order is found; that of the similarity if not given.
     """
     import pyarrow.parquet as pq
     import torch
 
-    from clusterea.numerics.cells import row_order, without
+    from clusterea.numerics.cells import row_slabs, without
 
-    device = similarity.values.device
-    decided = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True)
+    decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
     similarity = without(similarity, decided[:, 0], decided[:, 1])
-    rows = similarity.rows()
-    order = row_order(similarity, ties, seed)  # rows one after the other, so `rows` still holds
-    ranks = torch.arange(len(order), device=device) - similarity.row_offsets[rows]
-    kept = ranks < top
-    cells = order[kept]
-    source, target = rows[kept].cpu().numpy(), similarity.columns[cells].cpu().numpy()
-    scores = similarity.values[cells].float().cpu().numpy()
-    rank = (ranks[kept] + 1).cpu().numpy().astype(np.int32)
+    device = torch.device(device or similarity.values.device)
+    of_target = ties.target.to(device)
     schema = pa.schema(
         {
             "source": pa.large_string(),
@@ -83,12 +80,34 @@ def write_candidates(
         }
     )
     with replacing(path) as beside, pq.ParquetWriter(beside, schema) as writer:
-        for start in range(0, len(source), _ROWS):
-            part = slice(start, start + _ROWS)
+        for rows, slab in row_slabs(similarity, _CELLS):
+            keys = Pair(ties.source[rows].to(device), of_target)
+            source, target, score, rank = _ranked(slab.to(device), keys, seed, top)
             columns = [
-                names.source.arrow.take(pa.array(source[part])),
-                names.target.arrow.take(pa.array(target[part])),
-                pa.array(scores[part]),
-                pa.array(rank[part]),
+                names.source.arrow.take(pa.array(source + rows.start)),
+                names.target.arrow.take(pa.array(target)),
+                pa.array(score),
+                pa.array(rank),
             ]
             writer.write_table(pa.table(columns, schema=schema))
+
+
+def _ranked(
+    similarity: Similarity, ties: Pair[Tensor], seed: int, top: int
+) -> tuple[IntArray, IntArray, NDArray[np.float32], NDArray[np.int32]]:
+    """Row, column, score and rank of the best cells of each row."""
+    import torch
+
+    from clusterea.numerics.cells import row_order
+
+    rows = similarity.rows()
+    order = row_order(similarity, ties, seed)  # rows one after the other, so `rows` still holds
+    ranks = torch.arange(len(order), device=order.device) - similarity.row_offsets[rows]
+    kept = ranks < top
+    cells = order[kept]
+    return (
+        rows[kept].cpu().numpy(),
+        similarity.columns[cells].cpu().numpy(),
+        similarity.values[cells].float().cpu().numpy(),
+        (ranks[kept] + 1).int().cpu().numpy(),
+    )

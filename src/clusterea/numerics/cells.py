@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -94,12 +94,8 @@ def _by_slabs(
     """Merges two matrices, some rows at a time."""
     if not one.num_entities.source:
         return one
-    ends = one.row_offsets + other.row_offsets
-    aims = slab_cells * torch.arange(1, 1 + int(ends[-1]) // slab_cells, device=ends.device)
-    last = one.num_entities.source
-    cuts = {0, *torch.searchsorted(ends, aims).tolist(), last}
     columns, values, counts = [], [], []
-    for begin, end in pairwise(sorted(cut for cut in cuts if cut <= last)):
+    for begin, end in _slabs(one.row_offsets + other.row_offsets, slab_cells):
         slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
         columns.append(slab.columns)
         values.append(slab.values)
@@ -110,6 +106,21 @@ def _by_slabs(
     joined = torch.cat(columns)
     columns.clear()  # gigabytes, before as many are needed again
     return Similarity(offsets, joined, torch.cat(values), one.num_entities)
+
+
+def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:
+    """Rows and a matrix of these, until all had their turn: about so many cells each time."""
+    for begin, end in _slabs(similarity.row_offsets, slab_cells):
+        yield slice(begin, end), _some_rows(similarity, begin, end)
+
+
+def _slabs(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
+    """Where slabs of whole rows begin and end; a row may have more cells than a slab should."""
+    last = len(row_offsets) - 1
+    count = 1 + int(row_offsets[-1]) // slab_cells
+    aims = slab_cells * torch.arange(1, count, device=row_offsets.device)
+    cuts = {0, *torch.searchsorted(row_offsets, aims).tolist(), last}
+    return pairwise(sorted(cuts))
 
 
 def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:

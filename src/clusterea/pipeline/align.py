@@ -84,12 +84,14 @@ class AlignmentResult:
         """Those of the first encoder."""
         return self.encodings[0]
 
-    def evaluate(self, test_links: IntArray | Tensor) -> Metrics:
+    def evaluate(
+        self, test_links: IntArray | Tensor, device: torch.device | None = None
+    ) -> Metrics:
         """Hits, MRR, precision and recall, judged by links that no stage has seen."""
         from clusterea.evaluation import evaluate
 
         return evaluate(
-            self.similarity,
+            self.similarity.to(device or self.similarity.values.device),
             test_links,
             self.task.seeds,
             degrees=self.task.graphs.source.degrees(),

@@ -34,7 +34,8 @@ def write_outputs(
     costs = list(result.timings)
     observer.begin("evaluation")
     with measured("evaluation", device) as cost:
-        metrics = result.evaluate(benchmark.test_links) if len(benchmark.test_links) else None
+        links = benchmark.test_links
+        metrics = result.evaluate(links, device) if len(links) else None
     costs.append(cost)
     observer.end(cost)
     rounds = self_training(result.rounds, benchmark)
@@ -46,6 +47,7 @@ def write_outputs(
             result.similarity,
             result.alignment,
             seed=result.config.matching.seed,
+            device=device,
         )
         if metrics is None:
             (folder / "metrics.json").unlink(missing_ok=True)  # of a run that had test links
@@ -74,6 +76,7 @@ def write_links(
     alignment: Alignment,
     *,
     seed: int,
+    device: torch.device | None = None,
 ) -> None:
     """Writes alignment.tsv, unmatched_source.tsv, unmatched_target.tsv and candidates.parquet."""
     from torch import from_numpy
@@ -90,6 +93,7 @@ def write_links(
         task.tie_keys.map(lambda side: from_numpy(side.copy())),
         task.seeds,
         seed=seed,
+        device=device,
     )
 
 
