@@ -58,7 +58,7 @@ from clusterea.pipeline.encoding import held_out_stage
 from clusterea.pipeline.outputs import self_training, versions
 from clusterea.types import Benchmark, IntArray
 from clusterea.workspace import write_json
-from provenance import device_name, without_round
+from provenance import commit, device_name, without_round
 
 Record = dict[str, Any]
 BINS = 15  # of the expected calibration error
@@ -268,6 +268,7 @@ def measure(
         "entities": [graph.num_entities for graph in benchmark.task.graphs],
         "seeds": benchmark.task.num_seeds,
         "device": device_name(place),
+        "commit": commit(),
         "versions": versions(),
     }
     if compare:

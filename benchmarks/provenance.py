@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -10,7 +11,12 @@ import torch
 
 
 def commit() -> str | None:
-    """The one that is checked out, `-dirty` if files were changed; None outside a repository."""
+    """The one that is checked out, `-dirty` if files were changed; None outside a repository.
+
+    CLUSTEREA_COMMIT names it where only the files are.
+    """
+    if told := os.environ.get("CLUSTEREA_COMMIT"):
+        return told
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout.strip() or None

@@ -1,0 +1,194 @@
+"""`docs/results.md` and the README's table, from the records of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+
+from paper_tables import BEST, CLASSIFIER, CLUSTER_EA, MILLION, OURS, PAPER, TABLES
+from provenance import without_round
+from records import Record, records_of
+
+HEAD = """\
+# Results
+
+Every table of the paper with our figures beside its own, made by `benchmarks/reproduce.py` from
+what it and `benchmarks/alignment_accuracy.py` have kept in `benchmarks/results`; nothing here is
+written by hand. H@1 / H@10 / MRR among the test targets, source to target, ties at their
+expectation; 30 % seeds. Ours are leak-free. Below them in parentheses the paper's, whose release
+filters mini-batches by the test links. *not run*: nobody has run that row on that pair yet. A pair
+whose name ends in *generated* has the counts of the real one and another structure, so its accuracy
+is not the paper's to compare with.
+
+Seconds are what a row takes alone: of a stage that several rows share, which was run once, each has
+them. Rows of the paper end with the similarity; `default`, `no-self-training` (the same without it)
+and `fast` with the matched links. `oracle filter` is ClusterEA-D with mini-batches cut down by the
+test links, as the authors' release does: no result, but what that is worth.
+"""
+BEYOND = """\
+Means over the seeds that were run, which the tables below name. `default` self-trains. What each
+part of it is worth, and how sure its links are: [ahead of the paper](beyond.md).
+"""
+FIGURE_3 = """\
+## Figure 3: the samplers
+
+The overlap and the seconds of each sampler over the number of mini-batches, as a table and a plot:
+[sampling](sampling.md#how-they-compare).
+"""
+NAMED = {
+    "no-self-training": "`default` without self-training",
+    "ClusterEA-D": "`paper`: ClusterEA-D",
+}
+README_MARKERS = "<!-- results -->", "<!-- /results -->"
+
+
+def shown(results: Path, row: str, pair: str) -> list[Record]:
+    """A row's records on a pair that go into tables: without `--set`, and run like the last."""
+    own = [r for r in records_of(results, row) if r["pair"] == pair and not r["settings"]]
+    return [r for r in own if way(r) == way(own[-1])]
+
+
+def way(record: Record) -> list[str]:
+    """How a record was run other than the paper's, or within how much memory."""
+    changed = record["classifier"] not in (None, CLASSIFIER)
+    found = [f"`sampling.classifier={record['classifier']}`"] if changed else []
+    return [*found, *([f"`--memory {record['memory']}`"] if record["memory"] else [])]
+
+
+def first_hits(records: Sequence[Record]) -> list[float]:
+    """H@1 of each, in percent."""
+    return [100 * r["metrics"]["test_candidates"]["source_to_target"]["hits@1"] for r in records]
+
+
+def cell(results: Path, row: str, pair: str) -> str:
+    """Ours and the paper's."""
+    own = shown(results, row, pair)
+    paper = PAPER.get(row, {}).get(pair)
+    theirs = f"<br>({paper[0]} / {paper[1]} / {paper[2]:.2f})" if paper else ""
+    if not own:
+        return f"not run{theirs}"
+    ranked = [each["metrics"]["test_candidates"]["source_to_target"] for each in own]
+    firsts = first_hits(own)
+    spread = f" ({min(firsts):.1f} to {max(firsts):.1f})" if len(firsts) > 1 else ""
+    tenth, mrr = mean(100 * each["hits@10"] for each in ranked), mean(e["mrr"] for e in ranked)
+    return f"**{mean(firsts):.1f}**{spread} / {tenth:.1f} / {mrr:.2f}{theirs}"
+
+
+def notes(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> Iterator[str]:
+    """Which cells were run otherwise than the paper says."""
+    otherwise: dict[tuple[str, str], list[str]] = {}
+    for pair in pairs:
+        for row in rows:
+            for record in shown(results, row, pair)[-1:]:
+                for how in way(record):
+                    otherwise.setdefault((how, pair), []).append(row)
+    for (how, pair), names in otherwise.items():
+        yield f"With {how} on {pair}: {', '.join(names)}."
+        yield ""
+
+
+def seconds_by_stage(records: Sequence[Record]) -> dict[str, float]:
+    """The mean seconds of each stage, its rounds together."""
+    found: dict[str, float] = {}
+    for record in records:
+        for cost in record["stages"]:
+            name = without_round(cost["stage"])
+            found[name] = found.get(name, 0.0) + cost["seconds"] / len(records)
+    return found
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    return [f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *lines)]
+
+
+def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    """Seconds and memory of what was run; with several seeds, the means and the most."""
+    lines = []
+    for row in rows:
+        for pair in pairs:
+            own = shown(results, row, pair)
+            if not own:
+                continue
+            seconds = mean(r["seconds"] for r in own)
+            gpu = max((r["peak_gpu_bytes"] or 0) for r in own) / 1e9
+            host = max(r["peak_host_bytes"] for r in own) / 1e9
+            stages = ", ".join(f"{k} {v:.1f}" for k, v in seconds_by_stage(own).items())
+            measures = [f"{each:.1f}" for each in (seconds, gpu, host)]
+            origin = [own[-1]["hardware"], own[-1]["commit"] or ""]
+            lines.append([row, pair, *measures, stages, *origin])
+    head = ["row", "pair", "seconds", "GPU, GB", "host, GB", "stages, seconds", "on", "commit"]
+    return table(head, lines) if lines else []
+
+
+def run_pairs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    """The pairs that one of the rows was run on."""
+    return [pair for pair in pairs if any(shown(results, row, pair) for row in rows)]
+
+
+def paper_table(results: Path, title: str) -> str:
+    """One of the paper's tables, and what its rows cost."""
+    rows, pairs = TABLES[title]
+    here = run_pairs(results, rows, pairs) or pairs[:2]
+    lines = [[row, *(cell(results, row, pair) for pair in here)] for row in rows]
+    parts = [f"## {title}", "", *table(["", *here], lines), "", *notes(results, rows, here)]
+    missing = [pair for pair in pairs if pair not in here]
+    if missing:
+        parts += [f"Not run on {', '.join(missing)}.", ""]
+    return "\n".join([*parts, *costs(results, rows, here)]).rstrip("\n") + "\n"
+
+
+def figure_4(results: Path) -> str:
+    """Where the time goes at a million entities."""
+    here = run_pairs(results, CLUSTER_EA, TABLES[MILLION][1])
+    parts = ["## Figure 4: time per stage at a million", ""]
+    if not here:
+        return "\n".join([*parts, "Not run."]) + "\n"
+    found = {
+        (row, pair): seconds_by_stage(shown(results, row, pair))
+        for pair in here
+        for row in CLUSTER_EA
+    }
+    names = list(dict.fromkeys(name for stages in found.values() for name in stages))
+    lines = []
+    for (row, pair), stages in found.items():
+        every = [
+            f"{each:.1f}" for each in [*(stages.get(n, 0.0) for n in names), sum(stages.values())]
+        ]
+        lines.append([row, pair, *(every if stages else ["not run"] * len(every))])
+    head = ["seconds", "pair", *names, "in all"]
+    parts += [*table(head, lines), "", *notes(results, CLUSTER_EA, here)]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def beyond_table(results: Path) -> list[str]:
+    """H@1 of ours on the pairs that others have published figures of."""
+    lines = []
+    for row in [*OURS, "ClusterEA-D"]:
+        cells = []
+        for pair in BEST:
+            own = shown(results, row, pair)
+            cells.append(f"{mean(first_hits(own)):.1f}" if own else "not run")
+        lines.append([NAMED.get(row, f"`{row}`"), *cells])
+    paper = [str(PAPER["ClusterEA-D"].get(pair, ("",))[0]) for pair in BEST]
+    lines.append(["the paper's ClusterEA-D", *paper])
+    lines.append(["best published, structure only", *map(str, BEST.values())])
+    return table(["H@1, %", *(pair.replace("-", " ", 1).upper() for pair in BEST)], lines)
+
+
+def page(results: Path) -> str:
+    """`docs/results.md`."""
+    beyond = ["## Ours beyond it", "", *beyond_table(results), "", BEYOND]
+    tables = [paper_table(results, title) for title in TABLES]
+    return "\n".join([HEAD, *beyond, *tables, FIGURE_3, figure_4(results)])
+
+
+def with_results(text: str, lines: Sequence[str]) -> str:
+    """A document with these lines between its markers."""
+    begin, end = README_MARKERS
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"--readme: there must be {begin} and, below it, {end} in the file.")
+    return "\n".join([before + begin, "", *lines, "", end + after])
