@@ -101,6 +101,7 @@ ROWS = {
     "no-held-out": Row(settings=(NO_HELD_OUT,)),
     "no-rejoining": Row(settings=("matching.rejoin=false",)),
     "no-check": Row(settings=("self_training.check=false",)),
+    "by-score": Row(settings=("self_training.measure=score",)),
     "retrained-last": Row(settings=("self_training.retrain=last",)),
     "two-dual-amn": Row(model="dual-amn,dual-amn,label-propagation"),
     "no-self-training-no-held-out": Row(settings=(NO_ROUNDS, NO_HELD_OUT)),

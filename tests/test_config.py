@@ -270,7 +270,7 @@ class TestSelfTraining:
     def test_how_many_rounds_there_are_changes_none_of_them(self) -> None:
         base = SelfTrainingConfig()
         assert replace(base, rounds=3, folds=2, least_gain=0.5).recipe() == base.recipe()
-        assert replace(base, threshold=0.6).recipe() != base.recipe()
+        assert replace(base, threshold=0.7).recipe() != base.recipe()
         assert replace(base, seed=1).recipe() != base.recipe()
 
 

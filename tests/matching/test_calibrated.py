@@ -10,7 +10,14 @@ import torch
 from small_similarities import NAN, NO_SEEDS, keys_of, sparse
 from torch import Tensor
 
-from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
+from clusterea.matching import (
+    calibrated,
+    chances,
+    fit_confidence,
+    match,
+    merged,
+    without_pairs,
+)
 from clusterea.matching.calibration import FEWEST
 from clusterea.types import Alignment, AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
@@ -337,3 +344,36 @@ class TestChances:
         assert confidences(other) == pytest.approx(
             confidences(some.calibrated(abstain=True)), abs=1e-6
         )
+
+
+class TestHowSureLinksAre:
+    """What pseudo-seeds are chosen by."""
+
+    def test_are_chances(self, some: World) -> None:
+        """Of the links that are given so much, as many are right."""
+        trial = some.trial()
+        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
+        right = some.is_right(trial.links)
+        for low, high in ((0.0, 0.3), (0.3, 0.7), (0.7, 1.0)):
+            inside = (found >= low) & (found <= high)
+            assert int(inside.sum()) > 20
+            assert float(right[inside].float().mean()) == pytest.approx(
+                float(found[inside].mean()), abs=0.15
+            )
+
+    def test_tell_more_than_scores(self, some: World) -> None:
+        """Of as many links, more are right: neighbors have a say."""
+        trial = some.trial()
+        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
+        right = some.is_right(trial.links)
+        count = int(right.sum())
+        by_chance, by_score = (
+            int(right[sure.argsort(descending=True)[:count]].sum())
+            for sure in (found, trial.confidence)
+        )
+        assert by_chance > by_score
+
+    def test_are_the_scores_where_too_few_seeds_are_held_out(self, some: World) -> None:
+        trial = some.trial()
+        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held[:2])
+        assert found is trial.confidence

@@ -161,3 +161,17 @@ def test_a_gpu_finds_the_same() -> None:
     here = pseudo_seeds(sparse(scores), keys_of(scores), seeds, threshold=0.5)
     there = pseudo_seeds(sparse(scores.cuda()), keys_of(scores), seeds, threshold=0.5)
     assert torch.equal(there.cpu(), here)
+
+
+def test_chances_decide_instead_of_scores() -> None:
+    scores = torch.tensor([[0.9, 0.1], [0.2, 0.6]])
+    asked: list[tuple[list[tuple[int, int]], list[float]]] = []
+
+    def chances(pairs: Tensor, given: Tensor) -> Tensor:
+        asked.append((listed(pairs), given.tolist()))
+        return 1 - given
+
+    found = pseudo_seeds(sparse(scores), keys_of(scores), NO_SEEDS, threshold=0.3, chances=chances)
+    assert listed(found) == [(1, 1)]
+    ((pairs, given),) = asked
+    assert dict(zip(pairs, given, strict=True)) == pytest.approx({(0, 0): 0.9, (1, 1): 0.6})

@@ -469,6 +469,11 @@ class TestRounds:
                 FIRST_ROUND,
                 {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
             ),
+            (
+                "self_training.measure=score",
+                FIRST_ROUND,
+                {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
+            ),
             ("self_training.folds=1", ROUNDS[:4], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
             (
                 "self_training.rounds=1",

@@ -9,6 +9,7 @@ from clusterea.config.checks import check_choice, check_least
 from clusterea.errors import InputError
 
 Retrain = Literal["last", "every"]
+Measure = Literal["chance", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class SelfTrainingConfig:
     """Rounds that begin anew from the seeds and the surest matches of the round before."""
 
     rounds: int = 0  # beyond the first; 0: no self-training
-    threshold: float = 0.5  # a match is taken whose normalized similarity is above
+    threshold: float = 0.6  # a match is taken that is surer
+    measure: Measure = "chance"  # how sure it is; where no seeds are held out, always its score
     retrain: Retrain = "last"  # which rounds train anew; label propagation is run in all
     epochs: int = 0  # of training in a round; 0: as many as before
     folds: int = 1  # encoders of a round, each of which leaves out one part of the pseudo-seeds
@@ -29,6 +31,7 @@ class SelfTrainingConfig:
             check_least(name, getattr(self, name), 0)
         check_least("folds", self.folds, 1)
         check_choice("retrain", self.retrain, Retrain)
+        check_choice("measure", self.measure, Measure)
         for name in ("threshold", "least_gain"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(

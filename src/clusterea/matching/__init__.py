@@ -9,7 +9,13 @@ from torch import Tensor
 
 from clusterea.errors import look_up
 from clusterea.matching.best import best
-from clusterea.matching.calibrated import calibrated, fit_confidence, merged, without_pairs
+from clusterea.matching.calibrated import (
+    calibrated,
+    chances,
+    fit_confidence,
+    merged,
+    without_pairs,
+)
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
 from clusterea.matching.greedy import greedy
@@ -24,6 +30,7 @@ __all__ = [
     "MATCHERS",
     "Cells",
     "calibrated",
+    "chances",
     "find_matcher",
     "fit_confidence",
     "match",

@@ -10,13 +10,14 @@ from torch import Tensor
 from clusterea.matching.calibration import (
     FEWEST,
     Calibration,
+    HeldOut,
     abstain_below,
     calibrate_held_out,
     held_out,
     touches,
 )
 from clusterea.matching.features import link_features
-from clusterea.types import Alignment, AlignmentTask, Similarity
+from clusterea.types import Alignment, AlignmentTask, Pair, Similarity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +44,41 @@ def fit_confidence(
     known = held_out(trial.links, pairs)
     if len(known.links) < FEWEST:
         return None
-    features = link_features(similarity, trial.links, task)
-    undecided = task.graphs.map(lambda graph: graph.num_entities - task.num_seeds)
-    calibration = calibrate_held_out(features, known, undecided)
-    tried = calibration.confidence(features)
-    return FittedConfidence(calibration, abstain_below(tried, known, min(undecided)))
+    calibration, tried = _tried(trial.links, known, similarity, task)
+    return FittedConfidence(calibration, abstain_below(tried, known, min(_undecided(task))))
+
+
+def chances(
+    links: Tensor, scores: Tensor, similarity: Similarity, task: AlignmentTask, pairs: Tensor
+) -> Tensor:
+    """(links,): how likely each is right, as those show that touch a held-out pair.
+
+    The scores, where fewer than `FEWEST` do.
+
+    Args:
+        links: (n, 2): source entity, target entity; each entity once.
+        scores: (n,): theirs.
+        similarity: What they were taken from.
+        task: Its seeds are those that were learned from.
+        pairs: (n, 2): those that nothing has learned from.
+    """
+    known = held_out(links, pairs)
+    if len(known.links) < FEWEST:
+        return scores
+    return _tried(links, known, similarity, task)[1]
+
+
+def _tried(
+    links: Tensor, known: HeldOut, similarity: Similarity, task: AlignmentTask
+) -> tuple[Calibration, Tensor]:
+    """What those links teach that are known to be right or wrong, and what follows for all."""
+    features = link_features(similarity, links, task)
+    calibration = calibrate_held_out(features, known, _undecided(task))
+    return calibration, calibration.confidence(features)
+
+
+def _undecided(task: AlignmentTask) -> Pair[int]:
+    return task.graphs.map(lambda graph: graph.num_entities - task.num_seeds)
 
 
 def calibrated(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -17,8 +19,9 @@ def pseudo_seeds(
     *,
     threshold: float,
     seed: int = 0,
+    chances: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """(n, 2) int64: pairs that are each other's best, with a score above the threshold.
+    """(n, 2) int64: pairs that are each other's best, and sure enough.
 
     They follow the hashes of their names, so that ids have no say in what is drawn from them.
 
@@ -26,12 +29,16 @@ def pseudo_seeds(
         similarity: Scores of source × target, in [0, 1].
         ties: Each side's (entities,) int64 keys of names.
         seeds: (n, 2): links already known, whose entities are left out.
-        threshold: What a score must exceed.
+        threshold: What a pair's chance must exceed.
         seed: Of the order of ties.
+        chances: From (n, 2) pairs and their scores to how sure each is; the scores if not given.
     """
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
     cells = open_cells(similarity, ties, Pair(decided[:, 0], decided[:, 1]), seed)
     chosen = mutual(cells)
-    chosen = chosen.take(chosen.values > threshold)
     order = chosen.hashes().argsort()
-    return torch.stack([chosen.ends.source, chosen.ends.target], dim=1)[order]
+    pairs = torch.stack([chosen.ends.source, chosen.ends.target], dim=1)[order]
+    sure = chosen.values[order]
+    if chances is not None:
+        sure = chances(pairs, sure)
+    return pairs[sure > threshold]

@@ -131,7 +131,7 @@ def align(
         similarity = run.similarity(known, encodings, cuts)
         while len(rounds) < config.self_training.rounds:
             run.suffix = f", round {len(rounds) + 1}"
-            key, found = run.pseudo_seeds(known, similarity)
+            key, found = run.pseudo_seeds(known, similarity, held)
             rounds.append(Round(found, _num_new(found, rounds)))
             if not len(found):
                 break
@@ -315,7 +315,9 @@ class _Run:
             self.artifacts.workspace.point("rehearsal", key)
         return Trial(held, key, lambda: similarity)
 
-    def pseudo_seeds(self, known: Known, similarity: Similarity) -> tuple[str, Tensor]:
+    def pseudo_seeds(
+        self, known: Known, similarity: Similarity, held: Tensor | None
+    ) -> tuple[str, Tensor]:
         """The matches that the next round learns from."""
         return self.timed(
             "self-training",
@@ -326,6 +328,7 @@ class _Run:
                 lambda: similarity,
                 self._config.self_training,
                 self._device,
+                held,
             ),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,20 +187,32 @@ def pseudo_seed_stage(
     similarity: Callable[[], Similarity],
     config: SelfTrainingConfig,
     device: torch.device,
+    held: Tensor | None = None,
 ) -> tuple[str, Tensor]:
-    """(n, 2): the matches that the next round learns from, and their key."""
-    from clusterea.matching import pseudo_seeds
+    """(n, 2): the matches that the next round learns from, and their key.
+
+    With seeds that were held out, it is the chance of a match that decides, not its score.
+    """
+    from clusterea.matching import chances, pseudo_seeds
+
+    measure = "score" if held is None else config.measure
 
     def make() -> Tensor:
-        keys = _keys(task, device)
         scores = similarity().to(device)
+        sure = None
+        if held is not None and measure == "chance":
+            sure = partial(chances, similarity=scores, task=task, pairs=held)
         return pseudo_seeds(
-            scores, keys, task.seeds, threshold=config.threshold, seed=config.seed
+            scores,
+            _keys(task, device),
+            task.seeds,
+            threshold=config.threshold,
+            seed=config.seed,
+            chances=sure,
         ).cpu()
 
-    return artifacts.tensors(
-        "pseudo", config.recipe(), {"fuse": fuse_key}, make, pack_links, unpack_links
-    )
+    recipe = config.recipe() | {"measure": measure}
+    return artifacts.tensors("pseudo", recipe, {"fuse": fuse_key}, make, pack_links, unpack_links)
 
 
 def match_stage(
