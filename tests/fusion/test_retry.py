@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clusterea.errors import InputError
-from clusterea.fusion.retry import SMALLER, with_smaller_blocks
+from clusterea.fusion.retry import SMALLER, explained, with_smaller_blocks
 from clusterea.numerics.blocks import SLAB_CELLS
 from clusterea.numerics.knn import BLOCK_CELLS
 
@@ -79,3 +79,14 @@ def test_blocks_get_smaller(device: str) -> None:
     sizes = [usual, *(cells for cells in others if cells is not None)]
     assert all(less < more for more, less in pairwise(sizes))
     assert len(sizes) == 3
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_has_no_blocks_is_explained(error: BaseException) -> None:
+    with pytest.raises(InputError, match=r"memory of cpu.*fusion\.candidates"), explained(CPU):
+        raise error
+
+
+def test_other_errors_are_left_alone() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), explained(CPU):
+        raise RuntimeError("shapes do not match")

@@ -12,7 +12,7 @@ from torch import Tensor
 from clusterea.config import FusionConfig
 from clusterea.fusion.mini_batches import mini_batch_view
 from clusterea.fusion.neighbors import neighbors_view, normalized_view, search
-from clusterea.fusion.retry import with_smaller_blocks
+from clusterea.fusion.retry import explained, with_smaller_blocks
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics.cells import add, min_max, sparse_csls
 from clusterea.numerics.knn import Nearest
@@ -80,7 +80,8 @@ def fuse(
     def plus(one: Similarity, other: Similarity) -> Similarity:
         return made(lambda cells: add(one, other, slab_cells=cells))
 
-    return _shifted(reduce(plus, views()), entities, found, config)
+    with explained(device):
+        return _shifted(reduce(plus, views()), entities, found, config)
 
 
 def _shifted(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from clusterea.errors import InputError
@@ -22,15 +23,36 @@ def with_smaller_blocks(make: Callable[[int | None], Value], device: torch.devic
     for block_cells in SMALLER[device.type]:
         try:
             return make(block_cells)
-        except torch.OutOfMemoryError:
-            pass  # the frame that holds the tensors is gone only after this block
-        except RuntimeError as error:  # what a CPU says
-            if "can't allocate memory" not in str(error):
+        except RuntimeError as error:
+            if not _is_shortage(error):
                 raise
+        # The frame that holds the tensors is gone only now.
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    raise InputError(
+    raise _advice(device)
+
+
+@contextmanager
+def explained(device: torch.device) -> Iterator[None]:
+    """Has what runs out of memory say what to change."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not _is_shortage(error):
+            raise
+        raise _advice(device) from error
+
+
+def _is_shortage(error: RuntimeError) -> bool:
+    """Whether an allocator said it: a GPU's has an error of its own, a CPU's a sentence."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _advice(device: torch.device) -> InputError:
+    return InputError(
         f"the fusion does not fit into the memory of {device}, not even in small blocks. Make "
         "mini-batches smaller with --set sampling.max_batch=20000, or more with "
-        "--set sampling.num_batches=100."
+        "--set sampling.num_batches=100; or have fewer candidates with --set fusion.candidates=25."
     )
