@@ -104,6 +104,7 @@ ROWS = {
     "by-score": Row(settings=("self_training.measure=score",)),
     "retrained-last": Row(settings=("self_training.retrain=last",)),
     "two-dual-amn": Row(model="dual-amn,dual-amn,label-propagation"),
+    "with-rrea": Row(model="dual-amn,rrea,label-propagation"),
     "no-self-training-no-held-out": Row(settings=(NO_ROUNDS, NO_HELD_OUT)),
     "fast": Row("fast"),
     "paper": Row("paper"),

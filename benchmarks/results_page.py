@@ -22,13 +22,15 @@ whose name ends in *generated* has the counts of the real one and another struct
 is not the paper's to compare with.
 
 Seconds are what a row takes alone: of a stage that several rows share, which was run once, each has
-them. Rows of the paper end with the similarity; `default`, `no-self-training` (the same without it)
-and `fast` with the matched links. `oracle filter` is ClusterEA-D with mini-batches cut down by the
-test links, as the authors' release does: no result, but what that is worth.
+them. Rows of the paper end with the similarity; `default`, `by-score` and `no-self-training` (the
+same with pseudo-seeds by their score, and without any) and `fast` with the matched links. `oracle
+filter` is ClusterEA-D with mini-batches cut down by the test links, as the authors' release does:
+no result, but what that is worth. H@1 with a range behind it is a mean over seeds, mostly three;
+without one it is of a single seed.
 """
 BEYOND = """\
-Means over the seeds that were run, which the tables below name. `default` self-trains. What each
-part of it is worth, and how sure its links are: [ahead of the paper](beyond.md).
+Means over the seeds that were run: the tables below have the ranges. `default` self-trains. What
+each part of it is worth, and how sure its links are: [ahead of the paper](beyond.md).
 """
 FIGURE_3 = """\
 ## Figure 3: the samplers
@@ -37,6 +39,7 @@ The overlap and the seconds of each sampler over the number of mini-batches, as 
 [sampling](sampling.md#how-they-compare).
 """
 NAMED = {
+    "by-score": "`default`, pseudo-seeds by their score",
     "no-self-training": "`default` without self-training",
     "ClusterEA-D": "`paper`: ClusterEA-D",
 }

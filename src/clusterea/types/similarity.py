@@ -67,7 +67,11 @@ class Similarity:
         return torch.repeat_interleave(counts, output_size=self.num_cells)
 
     def to(self, device: torch.device | str) -> Similarity:
-        """The same on another device."""
+        """The same on another device; itself where it is there."""
+        import torch
+
+        if self.values.device == torch.device(device):
+            return self
         return Similarity(
             self.row_offsets.to(device),
             self.columns.to(device),
