@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -43,7 +42,7 @@ def figures(run: Path, seconds: float) -> dict[str, Any]:
     stages = described["stages"]
     return {
         "seconds": round(seconds, 1),
-        "host_bytes": 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss,
+        "host_bytes": max(stage["peak_host_bytes"] for stage in stages),
         "gpu_bytes": max(stage["peak_gpu_bytes"] or 0 for stage in stages),
         "entities": described["data"]["entities"],
         "device": described["device"],

@@ -111,7 +111,7 @@ def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]
     lines = []
     for row in rows:
         for pair in pairs:
-            own = shown(results, row, pair)
+            own = on_one_machine(shown(results, row, pair))
             if not own:
                 continue
             seconds = mean(r["seconds"] for r in own)
@@ -123,6 +123,12 @@ def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]
             lines.append([row, pair, *measures, stages, *origin])
     head = ["row", "pair", "seconds", "GPU, GB", "host, GB", "stages, seconds", "on", "commit"]
     return table(head, lines) if lines else []
+
+
+def on_one_machine(records: Sequence[Record]) -> list[Record]:
+    """The records that were made on the same hardware as most of them."""
+    machines = [each["hardware"] for each in records]
+    return [each for each in records if each["hardware"] == max(machines, key=machines.count)]
 
 
 def run_pairs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
@@ -149,7 +155,7 @@ def figure_4(results: Path) -> str:
     if not here:
         return "\n".join([*parts, "Not run."]) + "\n"
     found = {
-        (row, pair): seconds_by_stage(shown(results, row, pair))
+        (row, pair): seconds_by_stage(on_one_machine(shown(results, row, pair)))
         for pair in here
         for row in CLUSTER_EA
     }

@@ -74,7 +74,7 @@ def test_other_errors_are_not_for_us(error: BaseException) -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_blocks_get_smaller(device: str) -> None:
     first, *others = SMALLER[device]
-    usual = min(BLOCK_CELLS[device], SLAB_CELLS[device])
+    usual = min(BLOCK_CELLS[device], SLAB_CELLS[device])  # sums never take more than is usual
     assert first is None
     sizes = [usual, *(cells for cells in others if cells is not None)]
     assert all(less < more for more, less in pairwise(sizes))

@@ -256,5 +256,11 @@ def test_a_gpu_agrees_to_the_last_bit() -> None:
     there = from_cells(rows.cuda(), columns.cuda(), values.cuda(), sizes)
     on_gpu = ties.map(lambda keys: keys.cuda())
     assert torch.equal(here.values, there.values.cpu())
+    part = here.rows(), here.columns, here.values
+    parts = [tuple(each.cuda() for each in part)]
+    assert torch.equal(from_parts(parts, sizes).values.cpu(), here.values)  # type: ignore[arg-type]
+    twice = add(there, there, slab_cells=999)
+    assert torch.equal(twice.values.cpu(), add(here, here).values)
+    assert torch.equal(twice.columns.cpu(), here.columns)
     assert torch.equal(row_order(here, ties, 0), row_order(there, on_gpu, 0).cpu())
     assert torch.equal(top(here, 7, ties, 0).columns, top(there, 7, on_gpu, 0).columns.cpu())

@@ -408,7 +408,7 @@ class TestRounds:
             assert sorted([*matched, *decided, *unmatched]) == list(range(graph.num_entities))
 
     def test_in_the_end_all_seeds_are_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
-        """But the confidence is fitted on a similarity that owes nothing to the held-out ones."""
+        """But the confidence is fitted on a similarity that has not learned the held-out ones."""
         workspace = Workspace(of_rounds)
         held_key = workspace.current("held")
         held = read_artifact(workspace, held_key)["links"]

@@ -44,7 +44,7 @@ def match(
     key, alignment = match_stage(
         Artifacts(workspace), fuse_key, task, lambda: similarity, config, place, trial
     )
-    write_links(workspace, benchmark, similarity, alignment, seed=config.seed)
+    write_links(workspace, benchmark, similarity, alignment, seed=config.seed, device=place)
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
     OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)

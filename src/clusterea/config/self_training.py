@@ -39,5 +39,5 @@ class SelfTrainingConfig:
                 )
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that one round's choice depends on."""
+        """The fields that one round's choice depends on, beside what it is measured by."""
         return {"threshold": self.threshold, "seed": self.seed}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -57,31 +57,49 @@ def fuse(
         progress: Called now and then.
     """
     device = device or encodings[0].source.device
-    entities = undecided(encodings, seeds, keys, config.seed, device, shares, of_source)
 
     def made(part: Callable[[int | None], Value]) -> Value:
         return part(block_cells) if block_cells else with_smaller_blocks(part, device)
 
-    step = _named(progress, "nearest neighbours")
-    found = made(lambda cells: search(entities, config, device, cells, step))
-    options = _outside(found, config)
-
-    def views() -> Iterator[Similarity]:
-        nonlocal entities
+    with explained(device):
+        entities = undecided(encodings, seeds, keys, config.seed, device, shares, of_source)
+        step = _named(progress, "nearest neighbours")
+        found = made(lambda cells: search(entities, config, device, cells, step))
+        options = _outside(found, config)
+        total = _Total(made)
         for index, partition in enumerate(partitions):
             step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
-            yield made(partial(mini_batch_view, entities, partition, options, config, device, step))
+            local = (entities, partition, options, config, device, step)
+            total.add(made(partial(mini_batch_view, *local)))
+            del local  # and with it, at last, the vectors
         entities = entities.without_vectors()  # gigabytes that only mini-batches need
         if config.global_sinkhorn:
-            yield normalized_view(entities, found, options, config)
+            total.add(normalized_view(entities, found, options, config))
         if config.global_similarity or not (partitions or config.global_sinkhorn):
-            yield _shifted(neighbors_view(entities, found, config), entities, found, config)
+            total.add(_shifted(neighbors_view(entities, found, config), entities, found, config))
+        return _shifted(total.taken(), entities, found, config)
 
-    def plus(one: Similarity, other: Similarity) -> Similarity:
-        return made(lambda cells: add(one, other, slab_cells=cells))
 
-    with explained(device):
-        return _shifted(reduce(plus, views()), entities, found, config)
+class _Total:
+    """A sum of views that holds no view longer than it must: each has gigabytes."""
+
+    def __init__(self, made: Callable[[Callable[[int | None], Similarity]], Similarity]) -> None:
+        self._made = made
+        self._sum: Similarity | None = None
+
+    def add(self, view: Similarity) -> None:
+        before = self._sum
+        if before is None:
+            self._sum = view
+        else:
+            self._sum = self._made(lambda cells: add(before, view, slab_cells=cells))
+
+    def taken(self) -> Similarity:
+        """The sum, which is then no longer held here."""
+        if self._sum is None:
+            raise ValueError("there must be a view.")
+        total, self._sum = self._sum, None
+        return total
 
 
 def _shifted(

@@ -12,7 +12,13 @@ from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.blocks import best_of_block, block_product
 from clusterea.numerics.cells import Cells, from_parts
 from clusterea.numerics.dots import pair_dots
-from clusterea.numerics.sinkhorn import Potentials, sinkhorn, sinkhorn_of_products, values
+from clusterea.numerics.sinkhorn import (
+    PRODUCT_CELLS,
+    Potentials,
+    sinkhorn,
+    sinkhorn_of_products,
+    values,
+)
 from clusterea.types import Pair, Partition, Similarity
 
 
@@ -68,7 +74,7 @@ def _cells(
     temperature = config.sinkhorn_temperature
     if config.sinkhorn:
         options = outside and outside.zip(batch).map(lambda side: _taken(*side).to(device))
-        potentials = _potentials(vectors, options, config)
+        potentials = _potentials(vectors, options, config, block_cells)
     shifts = Pair(potentials.source, potentials.target).map(lambda each: each * temperature)
     rows, columns = best_of_block(
         vectors, shifts, config.candidates, keys, config.seed, block_cells
@@ -80,13 +86,17 @@ def _cells(
 
 
 def _potentials(
-    vectors: Pair[Tensor], outside: Pair[Tensor] | None, config: FusionConfig
+    vectors: Pair[Tensor],
+    outside: Pair[Tensor] | None,
+    config: FusionConfig,
+    block_cells: int | None,
 ) -> Potentials:
-    """What scales the products of a mini-batch, in the memory of one matrix."""
+    """What scales the products of a mini-batch; one matrix of it is in memory."""
     temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
     if vectors.source.device.type == "cuda":
         source, target = vectors
-        return sinkhorn_of_products(source, target, temperature, rounds, outside)
+        cells = min(block_cells or PRODUCT_CELLS, PRODUCT_CELLS)
+        return sinkhorn_of_products(source, target, temperature, rounds, outside, cells)
     # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
     wide = vectors.map(Tensor.double)
     return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)

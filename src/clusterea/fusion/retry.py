@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import torch
 
 from clusterea.errors import InputError
-
-if TYPE_CHECKING:
-    import torch
 
 Value = TypeVar("Value")
 # Cells of a block, each less than the one before; None: as many as is usual on the device.
@@ -18,8 +17,6 @@ SMALLER = {"cpu": (None, 1 << 23, 1 << 21), "cuda": (None, 1 << 27, 1 << 24)}
 
 def with_smaller_blocks(make: Callable[[int | None], Value], device: torch.device) -> Value:
     """What `make` returns with the largest blocks that fit."""
-    import torch
-
     for block_cells in SMALLER[device.type]:
         try:
             return make(block_cells)
@@ -45,8 +42,6 @@ def explained(device: torch.device) -> Iterator[None]:
 
 def _is_shortage(error: RuntimeError) -> bool:
     """Whether an allocator said it: a GPU's has an error of its own, a CPU's a sentence."""
-    import torch
-
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 

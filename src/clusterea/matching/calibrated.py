@@ -44,7 +44,9 @@ def fit_confidence(
     known = held_out(trial.links, pairs)
     if len(known.links) < FEWEST:
         return None
-    calibration, tried = _tried(trial.links, known, similarity, task)
+    features = link_features(similarity, trial.links, task)
+    calibration = calibrate_held_out(features, known, _undecided(task))
+    tried = calibration.confidence(features)
     return FittedConfidence(calibration, abstain_below(tried, known, min(_undecided(task))))
 
 
@@ -53,7 +55,8 @@ def chances(
 ) -> Tensor:
     """(links,): how likely each is right, as those show that touch a held-out pair.
 
-    The scores, where fewer than `FEWEST` do.
+    A link that touches one half of the held-out pairs is judged as the other half teaches, so that
+    it is as sure as if nothing were known of it. The scores, where fewer than `FEWEST` touch one.
 
     Args:
         links: (n, 2): source entity, target entity; each entity once.
@@ -65,16 +68,16 @@ def chances(
     known = held_out(links, pairs)
     if len(known.links) < FEWEST:
         return scores
-    return _tried(links, known, similarity, task)[1]
-
-
-def _tried(
-    links: Tensor, known: HeldOut, similarity: Similarity, task: AlignmentTask
-) -> tuple[Calibration, Tensor]:
-    """What those links teach that are known to be right or wrong, and what follows for all."""
     features = link_features(similarity, links, task)
-    calibration = calibrate_held_out(features, known, _undecided(task))
-    return calibration, calibration.confidence(features)
+
+    def taught(by: HeldOut) -> Tensor:
+        return calibrate_held_out(features, by, _undecided(task)).confidence(features)
+
+    sure = taught(known)
+    halves = [held_out(links, pairs[start::2]) for start in (0, 1)]
+    for own, other in (halves, halves[::-1]):
+        sure[own.links] = taught(other)[own.links]
+    return sure
 
 
 def _undecided(task: AlignmentTask) -> Pair[int]:

@@ -53,7 +53,7 @@ class HeldOut:
 
 
 def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
-    """What `pairs`, which no stage has seen, say about `links`.
+    """What `pairs`, which no encoder has learned, say about `links`.
 
     Args:
         links: (n, 2): source entity, target entity.

@@ -74,14 +74,12 @@ def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
                 "similarities to add must be of the same entities. "
                 f"Got {first!r} and {other!r} instead."
             )
-        slab_cells = slab_cells or SLAB_CELLS[first.values.device.type]
         first = _by_slabs(partial(_merged, adding=True), first, other, slab_cells)
     return first
 
 
 def joined(one: Similarity, other: Similarity, slab_cells: int | None = None) -> Similarity:
     """The cells of both; where both have one, that of the first."""
-    slab_cells = slab_cells or SLAB_CELLS[one.values.device.type]
     return _by_slabs(partial(_merged, adding=False), one, other, slab_cells)
 
 
@@ -89,13 +87,14 @@ def _by_slabs(
     merge: Callable[[Similarity, Similarity], Similarity],
     one: Similarity,
     other: Similarity,
-    slab_cells: int,
+    slab_cells: int | None,
 ) -> Similarity:
-    """Merges two matrices, some rows at a time."""
+    """Merges two matrices, some rows at a time: as many as is usual, or fewer."""
     if not one.num_entities.source:
         return one
+    usual = SLAB_CELLS[one.values.device.type]
     columns, values, counts = [], [], []
-    for begin, end in _slabs(one.row_offsets + other.row_offsets, slab_cells):
+    for begin, end in _slabs(one.row_offsets + other.row_offsets, min(slab_cells or usual, usual)):
         slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
         columns.append(slab.columns)
         values.append(slab.values)
@@ -103,9 +102,9 @@ def _by_slabs(
     offsets = offsets_of(torch.cat(counts))
     if len(columns) == 1:
         return Similarity(offsets, columns[0], values[0], one.num_entities)
-    joined = torch.cat(columns)
+    every = torch.cat(columns)
     columns.clear()  # gigabytes, before as many are needed again
-    return Similarity(offsets, joined, torch.cat(values), one.num_entities)
+    return Similarity(offsets, every, torch.cat(values), one.num_entities)
 
 
 def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:

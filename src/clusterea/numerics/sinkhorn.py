@@ -133,7 +133,8 @@ def sinkhorn_of_products(
         temperature: As in `sinkhorn`.
         rounds: As in `sinkhorn`.
         outside: As in `sinkhorn`.
-        slab_cells: Of the products made at a time: memory, never the result.
+        slab_cells: Of the products made at a time: memory, and no more of the result than
+            bfloat16 rounds anyway.
     """
     rows, columns = len(source), len(target)
     if not (rounds and rows and columns):

@@ -309,7 +309,7 @@ class _Run:
         return similarity
 
     def rehearsed(self, held: Tensor, similarity: Similarity) -> Trial:
-        """The trial of a similarity that owes nothing to the held-out seeds."""
+        """The trial of a similarity whose encoders have not learned the held-out seeds."""
         key = self.keys["fuse"]
         if self.artifacts.workspace is not None:
             self.artifacts.workspace.point("rehearsal", key)

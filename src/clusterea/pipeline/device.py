@@ -16,8 +16,10 @@ def choose_device(name: str) -> torch.device:
     import torch
 
     # Blocks of ever other sizes leave holes in fixed segments of memory, half as much again.
-    if not os.environ.get("PYTORCH_CUDA_ALLOC_CONF"):  # the older name
-        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # CUDA knows the first since 2.11
+    if not any(name in os.environ for name in names):
+        is_new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
+        os.environ[names[0 if is_new else 1]] = "expandable_segments:True"
     if name == "auto":
         return _indexed("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):

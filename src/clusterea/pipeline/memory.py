@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterea.config import Config, EncoderConfig, PropagationConfig
+from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
 from clusterea.errors import InputError
 from clusterea.types import AlignmentTask
 
@@ -49,9 +49,13 @@ def available(device: torch.device) -> int | None:
     return None
 
 
-def cell_bytes(device: torch.device) -> int:
-    """Of a mini-batch's matrix: bfloat16 on a GPU, float64 on a CPU."""
-    return 2 if device.type == "cuda" else 8
+def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
+    """Of a mini-batch's matrix: float64 on a CPU; bfloat16 on a GPU, unless no kernel holds it."""
+    from clusterea.numerics.sinkhorn import WIDEST
+
+    if device.type != "cuda":
+        return 8
+    return 2 if temperature >= 2 / WIDEST else 4
 
 
 def widths(config: Config) -> list[int]:
@@ -74,11 +78,12 @@ def largest_batch(
     side has fewer entities; a matrix has no rows and columns of seeds; and the vectors and the
     cells fused so far are there beside it.
     """
-    cells = BLOCK_SHARE * memory / cell_bytes(device)
+    cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
+    cells = BLOCK_SHARE * memory / cell
     if task is not None:
         entities = sum(graph.num_entities - task.num_seeds for graph in task.graphs)
         left = max(memory - _beside_a_block(entities, config, device), memory / 10)
-        cells = BLOCK_SHARE * left / cell_bytes(device)
+        cells = BLOCK_SHARE * left / cell
         sizes = [graph.num_entities for graph in task.graphs]
         free = [(size - task.num_seeds) / max(sizes) for size in sizes]
         if all(share > 0 for share in free):
@@ -109,15 +114,8 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     triples = sum(graph.num_triples for graph in task.graphs)
     embeddings = 4 * sum(widths(config)) * entities
     similarity = 3 * 20 * CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
-    sides = [
-        min(
-            graph.num_entities * config.sampling.largest_share / config.sampling.num_batches,
-            config.sampling.max_batch or math.inf,
-            graph.num_entities,
-        )
-        for graph in task.graphs
-    ]
-    block = int(sides[0] * sides[1]) * cell_bytes(device) if config.samplers else 0
+    cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
+    block = _largest_block(task, config.sampling) * cell if config.samplers else 0
     table = entities * max(4 * _working(each) for each in config.encoders())
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
@@ -127,6 +125,19 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
         gpu = max(table + graph + embeddings // 2, fused)
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
     return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
+
+
+def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:
+    """Cells of the largest mini-batch's matrix, at a guess: it has no rows and columns of seeds."""
+    most = max(graph.num_entities for graph in task.graphs)
+    cells = 1.0
+    for graph in task.graphs:
+        # The larger side reaches the bound first, and the other is then as many times smaller.
+        bound = (config.max_batch or math.inf) * graph.num_entities / most
+        largest = graph.num_entities * config.largest_share / config.num_batches
+        share = 1 - task.num_seeds / max(graph.num_entities, 1)
+        cells *= share * min(largest, bound, graph.num_entities)
+    return int(cells)
 
 
 def _working(config: EncoderConfig) -> int:
