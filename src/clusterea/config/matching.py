@@ -16,9 +16,7 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
-    held_out: float = (
-        0.0  # share of the seeds that only say how sure links are
-    )
+    held_out: float = 0.0  # share of the seeds that only say how sure links are
     rejoin: bool = False  # whether a last round learns from held-out seeds too
     abstain: bool = True  # where seeds are held out: no link that F1 expects to be better without
     seed: int = 0  # of the order of ties
