@@ -377,3 +377,27 @@ class TestHowSureLinksAre:
         trial = some.trial()
         found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held[:2])
         assert found is trial.confidence
+
+    @pytest.mark.gpu
+    @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+    def test_a_gpu_agrees(self, some: World) -> None:
+        trial = some.trial()
+        here = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
+        on_gpu = some.similarity.to("cuda")
+        there = chances(trial.links.cuda(), trial.confidence.cuda(), on_gpu, some.task, some.held)
+        torch.testing.assert_close(there.cpu(), here, rtol=0, atol=1e-4)
+
+    def test_a_held_out_pair_has_no_say_about_itself(self, some: World) -> None:
+        """Its own links are judged as others teach: a pair that is moved changes only theirs."""
+        trial = some.trial()
+        arguments = trial.links, trial.confidence, some.similarity, some.task
+        before = chances(*arguments, some.held)
+        wrong = some.held.clone()
+        wrong[0, 1] = wrong[2, 1]  # of the same half
+        wrong[2, 1] = some.held[0, 1]
+        after = chances(*arguments, wrong)
+        own = torch.isin(trial.links[:, 0], some.held[[0, 2], 0])
+        own |= torch.isin(trial.links[:, 1], some.held[[0, 2], 1])
+        assert int(own.sum())
+        torch.testing.assert_close(after[own], before[own])
+        assert not torch.equal(after[~own], before[~own])
