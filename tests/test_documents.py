@@ -182,6 +182,16 @@ def test_the_settings_page_is_current(settings_page: ModuleType) -> None:
     assert settings_page.PAGE.read_text() == settings_page.page(), "run `make docs`"
 
 
+def test_the_results_are_what_the_records_say(tmp_path: Path) -> None:
+    page, readme = tmp_path / "results.md", tmp_path / "README.md"
+    readme.write_text((ROOT / "README.md").read_text())
+    command = [sys.executable, "benchmarks/reproduce.py", "--write", str(page)]
+    subprocess.run([*command, "--readme", str(readme)], cwd=ROOT, check=True)
+    again = "run `benchmarks/reproduce.py --write docs/results.md --readme README.md`"
+    assert page.read_text() == (ROOT / "docs/results.md").read_text(), again
+    assert readme.read_text() == (ROOT / "README.md").read_text(), again
+
+
 def test_the_settings_page_has_every_setting_and_symbol(settings_page: ModuleType) -> None:
     from dataclasses import fields
 
