@@ -14,6 +14,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from clusterea.numerics.blocks import block_product
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
@@ -99,7 +100,7 @@ def nearest(
         left = extended(source[top : top + steps.source], vectors.source, top)
         best_targets = _Best(len(left), width.source, device)
         for (begin, right), best in zip(columns, best_sources, strict=True):
-            scores = _product(left, right)
+            scores = block_product(left, right)
             scores[sizes.source - top :] = -torch.inf  # padding
             scores[:, sizes.target - begin :] = -torch.inf
             best_targets.offer(scores, begin)
@@ -209,12 +210,6 @@ def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
     if not bool(result.isfinite().all()):
         raise ValueError("embeddings must be finite.")
     return result
-
-
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    if left.dtype == torch.float16:
-        return torch.mm(left, right.T, out_dtype=torch.float32)
-    return left @ right.T
 
 
 def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
