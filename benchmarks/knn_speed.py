@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics import knn
+from clusterea.numerics.blocks import block_product
 from clusterea.numerics.knn import Neighbors, nearest
 from clusterea.numerics.lists import nearest_approximate, recall
 from clusterea.numerics.ties import tie_vectors
@@ -125,7 +126,7 @@ def bare_product(
     begin = clock(device)
     for rows in left:
         for columns in right:
-            knn._product(rows, columns)
+            block_product(rows, columns)
     return clock(device) - begin
 
 
