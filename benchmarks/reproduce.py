@@ -48,7 +48,7 @@ from clusterea.pipeline import (
     train_stage,
 )
 from clusterea.pipeline.largeea import METIS_CPS, largeea
-from clusterea.pipeline.memory import largest_batch, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
 from clusterea.types import Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import recipe_key, task_key
 from paper_tables import CLASSIFIER, DE15, FR15, GENERATED, SAME
@@ -310,14 +310,6 @@ def figures(row: str, asked: Asked, memo: Memo) -> Record:
     }
 
 
-def bound_memory(device: torch.device, memory: str | None) -> None:
-    """Has the GPU's allocator refuse what is beyond the memory allowed."""
-    if device.type == "cuda":
-        total = torch.cuda.mem_get_info(device)[1]
-        allowed = parse_size(memory) if memory else total
-        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), device)
-
-
 def hardware(device: torch.device) -> str:
     """What it ran on, in words."""
     name = device_name(device)
@@ -370,7 +362,8 @@ def run_rows(
             known = {"row": row, **identity(row, pair, asked.seed, arguments)}
             try:
                 prepare(rows[place:], asked, memo)
-                bound_memory(asked.device, known["memory"])
+                memory = known["memory"]
+                limit_memory(asked.device, parse_size(memory) if memory else None)
                 record = known | figures(row, asked, memo)
             except Exception as error:
                 said = failure(error)

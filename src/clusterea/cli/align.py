@@ -17,13 +17,11 @@ from clusterea.config import PRESETS, Config, preset
 from clusterea.config.preset import listed
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline import choose_device
-from clusterea.pipeline.memory import largest_batch, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
 from clusterea.pipeline.outputs import write_outputs
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
-    import torch
-
     from clusterea.types import AlignmentTask, Benchmark, Metrics
 
 
@@ -103,7 +101,8 @@ def align(
     try:
         if not (quiet or json_lines):
             ERRORS.print(planned, soft_wrap=True)
-        _limit(place, allowed)
+        if allowed is not None:
+            limit_memory(place, allowed)
         workspace.save_benchmark(benchmark)
         with watching as observer:
             result = run_align(task, config, place, workspace=workspace, observer=observer)
@@ -122,15 +121,6 @@ def _check_names(config: Config) -> None:
         check_model(model)
     for sampler in config.samplers:
         find_sampler(sampler)
-
-
-def _limit(place: torch.device, allowed: int | None) -> None:
-    """Has the GPU's allocator refuse what is beyond the memory allowed."""
-    if allowed is not None and place.type == "cuda":
-        import torch
-
-        total = torch.cuda.mem_get_info(place)[1]
-        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), place)
 
 
 def _print_result(

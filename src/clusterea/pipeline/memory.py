@@ -49,6 +49,16 @@ def available(device: torch.device) -> int | None:
     return None
 
 
+def limit_memory(device: torch.device, allowed: int | None) -> None:
+    """Has a GPU's allocator refuse what is beyond the bytes allowed; None: all it has."""
+    if device.type == "cuda":
+        import torch
+
+        total = torch.cuda.mem_get_info(device)[1]
+        share = 1.0 if allowed is None else min(1.0, allowed / total)
+        torch.cuda.set_per_process_memory_fraction(share, device)
+
+
 def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
     """Of a mini-batch's matrix: float64 on a CPU; bfloat16 on a GPU, unless no kernel holds it."""
     from clusterea.numerics.sinkhorn import WIDEST
