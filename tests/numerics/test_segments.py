@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from clusterea.numerics.segments import lengths, owners, segment_softmax, segment_sum
+from clusterea.numerics.segments import (
+    lengths,
+    owners,
+    segment_softmax,
+    segment_sum,
+    unordered_sum,
+)
 
 LENGTHS = [0, 3, 0, 1, 4, 0]
 
@@ -60,3 +66,16 @@ def test_softmax_sums_to_one_whatever_the_scale(sizes: list[int], scale: float, 
     weights = segment_softmax(scores, offsets, owners(offsets, rows))
     wanted = (lengths(offsets) > 0).float()[:, None].expand(-1, 3)
     torch.testing.assert_close(segment_sum(weights, offsets), wanted)
+
+
+def test_no_order_shows_in_an_unordered_sum() -> None:
+    draw = torch.Generator().manual_seed(0)
+    values = torch.randn(5000, generator=draw)
+    owner = torch.randint(0, 7, (5000,), generator=draw)
+    sums = unordered_sum(values, owner, 9)
+    wanted = torch.zeros(9, dtype=torch.float64).index_add_(0, owner, values.double())
+    torch.testing.assert_close(sums, wanted, rtol=0, atol=5000 * 2.0**-31)
+    assert sums[7:].tolist() == [0, 0]
+    for _ in range(3):
+        order = torch.randperm(5000, generator=draw)
+        assert torch.equal(unordered_sum(values[order], owner[order], 9), sums)

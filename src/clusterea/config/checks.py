@@ -19,6 +19,12 @@ def check_least(name: str, value: int, least: int) -> None:
         raise InputError(f"{name} must be an int in [{least}, inf). Got {value} instead.")
 
 
+def check_not_negative(name: str, value: float) -> None:
+    """Raises unless `value` is a finite number of zero or more."""
+    if not 0 <= value < float("inf"):
+        raise InputError(f"{name} must be a number in [0, inf). Got {value} instead.")
+
+
 def check_positive(name: str, value: float) -> None:
     """Raises unless `value` is a finite number above zero."""
     if not 0 < value < float("inf"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from clusterea.config.checks import check_choice, check_least, check_positive
+from clusterea.config.checks import check_choice, check_least, check_not_negative, check_positive
 
 Outside = Literal["none", "best", "neighbors"]
 Search = Literal["exact", "approximate"]
@@ -22,6 +22,8 @@ class FusionConfig:
     sinkhorn_temperature: float = 0.02  # the paper gives none; its release has 0.001
     outside: Outside = "neighbors"  # what an entity of a mini-batch may have instead of a partner
     global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
+    support_rounds: int = 0  # in which neighbours speak for the pairs of that view
+    support_weight: float = 2.0  # of what they say; 0: none
     global_similarity: bool = True  # off: the mini-batches' similarities alone
     csls: bool = True  # off: neither the global nor the fused similarity is shifted
     search: Search = "exact"  # approximate: on a CPU, by lists; a GPU looks at all
@@ -32,9 +34,10 @@ class FusionConfig:
         check_choice("search", self.search, Search)
         for name in ("candidates", "hubness_neighbors"):
             check_least(name, getattr(self, name), 1)
-        for name in ("sinkhorn_rounds", "seed"):
+        for name in ("sinkhorn_rounds", "support_rounds", "seed"):
             check_least(name, getattr(self, name), 0)
         check_positive("sinkhorn_temperature", self.sinkhorn_temperature)
+        check_not_negative("support_weight", self.support_weight)
 
     def recipe(self) -> dict[str, Any]:
         """The fields that the result depends on: all of them."""

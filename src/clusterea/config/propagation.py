@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from clusterea.config.checks import check_least
-from clusterea.errors import InputError
+from clusterea.config.checks import check_least, check_not_negative
 
 LABEL_PROPAGATION = "label-propagation"  # the encoder's name, beside those that are trained
 
@@ -29,10 +28,7 @@ class PropagationConfig:
         for name in ("rounds", "seed"):
             check_least(name, getattr(self, name), 0)
         for name in ("self_weight", "own_weight", "hub_damping"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(
-                    f"{name} must be a number in [0, inf). Got {getattr(self, name)} instead."
-                )
+            check_not_negative(name, getattr(self, name))
 
     @property
     def model(self) -> str:

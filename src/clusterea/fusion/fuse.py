@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
+from clusterea.errors import InputError
 from clusterea.fusion.mini_batches import mini_batch_view
 from clusterea.fusion.neighbors import neighbors_view, normalized_view, search
 from clusterea.fusion.retry import explained, with_smaller_blocks
+from clusterea.fusion.support import supported
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics.cells import add, min_max, sparse_csls
 from clusterea.numerics.knn import Nearest
-from clusterea.types import IntArray, Pair, Partition, Similarity
+from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition, Similarity
 
 Value = TypeVar("Value")
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
@@ -32,6 +34,7 @@ def fuse(
     *,
     shares: Sequence[float] | None = None,
     of_source: Tensor | None = None,
+    graphs: Pair[KnowledgeGraph] | None = None,
     device: torch.device | None = None,
     block_cells: int | None = None,
     progress: Progress | None = None,
@@ -40,7 +43,7 @@ def fuse(
 
     M_L is the sum of the partitions' Sinkhorn-normalized mini-batches, M_G the Sp-CSLS of the
     nearest neighbours both ways. M_N, which the paper does not have, is Sinkhorn's normalization of
-    all nearest neighbours at once.
+    all nearest neighbours at once, and may be `supported` by what is around each pair.
 
     Args:
         encodings: (entities, dim) of each side, rows of unit length: one pair for each encoder.
@@ -51,6 +54,7 @@ def fuse(
         config: What to compute.
         shares: What each encoder's cosines weigh, 1 in all; the same if not given.
         of_source: (source entities, encoders): what they weigh in a row, if not the same in all.
+        graphs: Whose entities they are: `support_rounds` need them.
         device: Where; that of the embeddings if not given.
         block_cells: Of the blocks worked on at a time: speed and memory, never the result. If not
             given, as many as is usual, and fewer where these don't fit.
@@ -74,7 +78,11 @@ def fuse(
             del local  # and with it, at last, the vectors
         entities = entities.without_vectors()  # gigabytes that only mini-batches need
         if config.global_sinkhorn:
-            total.add(normalized_view(entities, found, options, config))
+            plan = normalized_view(found, options, config)
+            if config.support_rounds:
+                plan = supported(plan, entities.entities, _given(graphs), seeds, config)
+            total.add(entities.by_entity(plan))
+            del plan
         if config.global_similarity or not (partitions or config.global_sinkhorn):
             total.add(_shifted(neighbors_view(entities, found, config), entities, found, config))
         return _shifted(total.taken(), entities, found, config)
@@ -129,6 +137,12 @@ def _outside(found: Nearest, config: FusionConfig) -> Pair[Tensor] | None:
         return None
     count = 1 if config.outside == "best" else config.hubness_neighbors
     return found.map(lambda side: side.mean(count))
+
+
+def _given(graphs: Pair[KnowledgeGraph] | None) -> Pair[KnowledgeGraph]:
+    if graphs is None:
+        raise InputError("support_rounds must be 0 where no graphs are given, only embeddings.")
+    return graphs
 
 
 def _named(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
-from clusterea.numerics.cells import both_ways, from_cells
+from clusterea.numerics.cells import both_ways
 from clusterea.numerics.knn import Nearest, nearest
 from clusterea.numerics.lists import nearest_approximate
 from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
@@ -49,18 +49,11 @@ def neighbors_view(entities: Undecided, found: Nearest, config: FusionConfig) ->
 
 
 def normalized_view(
-    entities: Undecided, found: Nearest, outside: Pair[Tensor] | None, config: FusionConfig
+    found: Nearest, outside: Pair[Tensor] | None, config: FusionConfig
 ) -> Similarity:
     """Sinkhorn on the candidates of both directions: what mini-batches approximate, sparsely.
 
-    It works by place, so that its sums are added in an order that owes nothing to entities' ids.
+    It is by place, so that its sums are added in an order that owes nothing to entities' ids.
     """
     candidates = both_ways(found.map(lambda side: side.first(config.candidates)), twice=False)
-    scaled = sparse_sinkhorn(
-        candidates, config.sinkhorn_temperature, config.sinkhorn_rounds, outside
-    )
-    places = Pair(scaled.rows(), scaled.columns)
-    rows, columns = entities.entities.zip(places).map(
-        lambda side: side[0].to(side[1].device)[side[1]]
-    )
-    return from_cells(rows, columns, scaled.values, entities.num_entities)
+    return sparse_sinkhorn(candidates, config.sinkhorn_temperature, config.sinkhorn_rounds, outside)

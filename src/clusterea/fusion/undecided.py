@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from clusterea.numerics.cells import from_cells
 from clusterea.numerics.ties import mixed
-from clusterea.types import IntArray, Pair
+from clusterea.types import IntArray, Pair, Similarity
 
 ROWS = 1 << 17  # moved to the device at a time
 
@@ -32,6 +33,14 @@ class Undecided:
         return replace(
             self, vectors=self.vectors.map(lambda side: side.new_empty(0, side.shape[1]))
         )
+
+    def by_entity(self, similarity: Similarity) -> Similarity:
+        """A matrix of places as one of entities."""
+        places = Pair(similarity.rows(), similarity.columns)
+        rows, columns = self.entities.zip(places).map(
+            lambda side: side[0].to(side[1].device)[side[1]]
+        )
+        return from_cells(rows, columns, similarity.values, self.num_entities)
 
     @property
     def num_places(self) -> Pair[int]:

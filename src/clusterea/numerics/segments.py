@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+UNITS_OF_ONE = 2.0**30  # of `unordered_sum`
+
 
 def lengths(offsets: Tensor) -> Tensor:
     """(segments,): rows in each segment, from (segments + 1,) offsets."""
@@ -24,6 +26,15 @@ def owners(offsets: Tensor, rows: int) -> Tensor:
 def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
     """(segments, …): the sum of each segment's rows; an empty segment sums to zero."""
     return torch.segment_reduce(values, "sum", offsets=offsets, axis=0, unsafe=True)
+
+
+def unordered_sum(values: Tensor, owners: Tensor, size: int) -> Tensor:
+    """(size,) float64: the sum of each owner's values, to 2^-30, in whatever order they come.
+
+    Whole numbers have the same sum on every device and in every numbering. |sums| < 2^33.
+    """
+    fixed = (values.double() * UNITS_OF_ONE).round().long()
+    return fixed.new_zeros(size).index_add_(0, owners, fixed) / UNITS_OF_ONE
 
 
 def segment_softmax(scores: Tensor, offsets: Tensor, owner: Tensor) -> Tensor:

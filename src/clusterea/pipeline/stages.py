@@ -160,6 +160,7 @@ def fuse_stage(
             config,
             shares=shares,
             of_source=of_source,
+            graphs=task.graphs,
             device=device,
             progress=progress,
         )

@@ -1,0 +1,323 @@
+"""Support against a loop over edges and partners, and what it does to a plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dense_fusion import Problem, cells_of, problem, quick
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_fuse import GLOBAL_SINKHORN, renumbered
+from torch import Tensor
+
+from clusterea.errors import InputError
+from clusterea.fusion import fuse, support
+from clusterea.fusion.support import LEAST, UNIT, Partners, pair_support, supported
+from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
+from small_graphs import graph, knowledge_graphs, random_pair
+
+CPU = torch.device("cpu")
+Links = dict[int, tuple[int, float]]  # source entity → target entity, how sure
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+# -- slow twins ----------------------------------------------------------------------------------
+
+
+def edges_of(of: KnowledgeGraph) -> set[tuple[int, int, int]]:
+    """Entity, kind, neighbor."""
+    found = set()
+    for head, relation, tail in of.triples.tolist():
+        if head != tail:
+            found |= {(head, relation, tail), (tail, relation + of.num_relations, head)}
+    return found
+
+
+def slow_agreement(graphs: Pair[KnowledgeGraph], links: Links) -> dict[tuple[int, int], float]:
+    """How much two kinds go together."""
+    back = {target: (source, sure) for source, (target, sure) in links.items()}
+    source, target = graphs.map(edges_of)
+    met: dict[tuple[int, int], float] = {}
+    mine: dict[int, float] = {}
+    theirs: dict[int, float] = {}
+    for i, kind, p in source:
+        if i in links and p in links:
+            weight = links[i][1] * links[p][1]
+            mine[kind] = mine.get(kind, 0) + weight
+            for j, other, q in target:
+                if (j, q) == (links[i][0], links[p][0]):
+                    met[kind, other] = met.get((kind, other), 0) + weight
+    for j, other, q in target:
+        if j in back and q in back:
+            theirs[other] = theirs.get(other, 0) + back[j][1] * back[q][1]
+    return {
+        (kind, other): count / max(math.sqrt(mine[kind] * theirs[other]), LEAST)
+        for (kind, other), count in met.items()
+    }
+
+
+def slow_support(graphs: Pair[KnowledgeGraph], links: Links, i: int, j: int) -> float:
+    agreement = slow_agreement(graphs, links)
+    source, target = graphs.map(edges_of)
+    total = 0.0
+    for entity, kind, p in source:
+        for other_entity, other, q in target:
+            if (entity, other_entity) == (i, j) and p in links and links[p][0] == q:
+                here = sum(edge[1:] == (kind, p) for edge in source)
+                there = sum(edge[1:] == (other, q) for edge in target)
+                total += links[p][1] * agreement.get((kind, other), 0) / max(here, there)
+    return total
+
+
+def slow_partners(cells: dict[tuple[int, int], float], seeds: IntArray) -> Links:
+    """Seeds, and pairs that are better than all other pairs of their entities."""
+    links: Links = {int(source): (int(target), 1.0) for source, target in seeds}
+    for (i, j), value in cells.items():
+        rivals = [v for (a, b), v in cells.items() if (a == i) != (b == j)]
+        if all(value > rival for rival in rivals):
+            links[i] = (j, value)
+    return links
+
+
+def slow_supported(
+    plan: dict[tuple[int, int], float],
+    graphs: Pair[KnowledgeGraph],
+    seeds: IntArray,
+    rounds: int,
+    weight: float,
+    sinkhorn_rounds: int,
+) -> dict[tuple[int, int], float]:
+    rows, columns = {i for i, _ in plan}, {j for _, j in plan}
+    left = {i: max(1 - sum(v for (a, _), v in plan.items() if a == i), LEAST) for i in rows}
+    right = {j: max(1 - sum(v for (_, b), v in plan.items() if b == j), LEAST) for j in columns}
+    now = plan
+    for _ in range(rounds):
+        links = slow_partners(now, seeds)
+        kernel = {
+            (i, j): value * (1 + slow_support(graphs, links, i, j) / UNIT) ** weight
+            if value > LEAST
+            else value
+            for (i, j), value in plan.items()
+        }
+        u, v = dict.fromkeys(rows, 1.0), dict.fromkeys(columns, 1.0)
+        for _ in range(sinkhorn_rounds):
+            u = {
+                i: 1 / (sum(k * v[b] for (a, b), k in kernel.items() if a == i) + left[i])
+                for i in rows
+            }
+            v = {
+                j: 1 / (sum(k * u[a] for (a, b), k in kernel.items() if b == j) + right[j])
+                for j in columns
+            }
+        now = {(i, j): k * u[i] * v[j] for (i, j), k in kernel.items()}
+    return now
+
+
+# -- problems ------------------------------------------------------------------------------------
+
+
+def plan_of(rng: np.random.Generator, sizes: Pair[int], share: float = 0.5) -> Similarity:
+    """Some cells of sums below 1, a few of them next to nothing."""
+    dense = rng.random(tuple(sizes)) ** 3
+    dense[rng.random(tuple(sizes)) < 0.1] *= 1e-5
+    dense /= 1.1 * max(dense.sum(0).max(initial=1e-9), dense.sum(1).max(initial=1e-9))
+    kept = rng.random(tuple(sizes)) < share
+    offsets = np.concatenate([[0], kept.sum(1).cumsum()])
+    return Similarity(
+        torch.from_numpy(offsets),
+        torch.from_numpy(kept.nonzero()[1]),
+        torch.from_numpy(dense[kept]).float(),
+        sizes,
+    )
+
+
+def free(size: int, taken: IntArray) -> Tensor:
+    return torch.from_numpy(np.setdiff1d(np.arange(size), taken))
+
+
+def by_entity(plan: Similarity, entities: Pair[Tensor]) -> dict[tuple[int, int], float]:
+    return {
+        (int(entities.source[i]), int(entities.target[j])): value
+        for (i, j), value in cells_of(plan).items()
+    }
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Pair[KnowledgeGraph], IntArray, int]:
+    graphs = Pair(draw(knowledge_graphs()), draw(knowledge_graphs()))
+    most = min(side.num_entities for side in graphs)
+    count = draw(st.integers(0, most))
+    ends = [draw(st.permutations(range(side.num_entities)))[:count] for side in graphs]
+    return graphs, np.array(ends, dtype=np.int64).T.reshape(-1, 2), draw(st.integers(0, 99))
+
+
+# -- tests ---------------------------------------------------------------------------------------
+
+
+class TestSupport:
+    @given(situations())
+    @settings(max_examples=60)
+    def test_twin(self, given: tuple[Pair[KnowledgeGraph], IntArray, int]) -> None:
+        graphs, links, seed = given
+        rng = np.random.default_rng(seed)
+        sure = rng.random(len(links))
+        known = {int(i): (int(j), float(w)) for (i, j), w in zip(links, sure, strict=True)}
+        sizes = graphs.map(lambda side: side.num_entities)
+        partner = torch.full((sizes.source,), -1)
+        weights = sizes.map(lambda size: torch.zeros(size, dtype=torch.float64))
+        for i, (j, w) in known.items():
+            partner[i], weights.source[i], weights.target[j] = j, w, w
+        every = torch.cartesian_prod(torch.arange(sizes.source), torch.arange(sizes.target))
+        found = pair_support(
+            Pair(every[:, 0], every[:, 1]),
+            graphs.map(lambda side: LabeledEdges.of(side, CPU)),
+            Partners(partner, weights),
+        )
+        wanted = [slow_support(graphs, known, i, j) for i, j in every.tolist()]
+        assert found.tolist() == pytest.approx(wanted, abs=1e-5)  # sums of tiny shares, to 2^-30
+
+    def test_slabs_do_not_show(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        graphs = random_pair(0)
+        edges = graphs.map(lambda side: LabeledEdges.of(side, CPU))
+        ones = torch.ones(30, dtype=torch.float64)
+        partners = Partners(torch.arange(30).flip(0), Pair(ones, ones))
+        every = torch.cartesian_prod(torch.arange(30), torch.arange(30))
+        pairs = Pair(every[:, 0], every[:, 1])
+        whole = pair_support(pairs, edges, partners)
+        assert whole.count_nonzero() > 100
+        monkeypatch.setattr(support, "SLAB_EDGES", {"cpu": 7})
+        assert torch.equal(pair_support(pairs, edges, partners), whole)
+
+    def test_a_rare_neighbor_says_more_than_a_hub(self) -> None:
+        """0 and 1 are partners of 0 and 1; 0 is a neighbor of three, 1 of one alone."""
+        one = graph([(2, 0, 0), (3, 0, 0), (4, 0, 0), (2, 0, 1)], 5, 1)
+        edges = Pair(one, one).map(lambda side: LabeledEdges.of(side, CPU))
+        partner, sure = torch.full((5,), -1), torch.zeros(5, dtype=torch.float64)
+        partner[:2], sure[:2] = torch.arange(2), 1.0
+        partner[2], sure[2] = 2, 1e-6  # for the relation to agree with itself
+        found = pair_support(
+            Pair(torch.tensor([2, 3]), torch.tensor([2, 3])),
+            edges,
+            Partners(partner, Pair(sure, sure)),
+        )
+        assert found[0] == pytest.approx(4 * found[1])
+
+    def test_relations_that_never_meet_say_nothing(self) -> None:
+        source, target = graph([(2, 0, 0), (1, 0, 0)], 3, 2), graph([(2, 1, 0), (1, 0, 0)], 3, 2)
+        edges = Pair(source, target).map(lambda side: LabeledEdges.of(side, CPU))
+        partner = torch.tensor([0, 1, -1])
+        sure = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
+        asked = Pair(torch.tensor([2, 1]), torch.tensor([2, 1]))
+        found = pair_support(asked, edges, Partners(partner, Pair(sure, sure)))
+        assert found[0] == 0
+        assert found[1] > 0
+
+
+class TestSupported:
+    @given(situations(), st.integers(0, 3), st.sampled_from([0.0, 0.5, 2.0]))
+    @settings(max_examples=40, deadline=None)
+    def test_twin(
+        self, given: tuple[Pair[KnowledgeGraph], IntArray, int], rounds: int, weight: float
+    ) -> None:
+        graphs, seeds, seed = given
+        entities = Pair(*(free(side.num_entities, seeds[:, at]) for at, side in enumerate(graphs)))
+        plan = plan_of(np.random.default_rng(seed), entities.map(len))
+        config = quick(support_rounds=rounds, support_weight=weight)
+        found = by_entity(supported(plan, entities, graphs, seeds, config), entities)
+        wanted = slow_supported(
+            by_entity(plan, entities), graphs, seeds, rounds, weight, config.sinkhorn_rounds
+        )
+        assert found == pytest.approx(wanted, rel=1e-4, abs=1e-9)
+
+    def test_without_a_say_the_plan_stays(self) -> None:
+        given = problem(2, samplers=0, num_seeds=5)
+        graphs = random_pair(1, entities=31)
+        config = quick(**GLOBAL_SINKHORN, csls=False, sinkhorn_rounds=300)
+        plain = cells_of(fuse([given.embeddings], [], given.seeds, given.keys, config))
+        config = replace(config, support_rounds=2, support_weight=0.0)
+        silent = cells_of(
+            fuse([given.embeddings], [], given.seeds, given.keys, config, graphs=graphs)
+        )
+        assert silent == pytest.approx(plain, abs=LEAST)
+
+    def test_neighbors_decide_between_equals(self) -> None:
+        """Sources 1, 2 look alike, as do targets 1, 2; only 1 is a neighbor of the seed's ends."""
+        graphs = Pair(graph([(1, 0, 0)], 3, 1), graph([(1, 0, 0)], 3, 1))
+        alike = torch.full((4,), 0.45)
+        plan = Similarity(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1]), alike, Pair(2, 2))
+        entities = Pair(torch.tensor([1, 2]), torch.tensor([1, 2]))
+        seeds = np.array([[0, 0]])
+        config = quick(support_rounds=1, sinkhorn_rounds=50)
+        # No two partners are joined yet, so no relation is known to agree with any.
+        assert len(set(supported(plan, entities, graphs, seeds, config).values.tolist())) == 1
+        likely = replace(plan, values=torch.tensor([0.451, 0.44, 0.44, 0.45]))
+        found = supported(likely, entities, graphs, seeds, config).values
+        assert found[0] > 0.9
+        assert found[1:3].max() < 0.05
+
+    def test_nothing_there(self) -> None:
+        graphs = random_pair(0, entities=4, triples=6)
+        plan = Similarity(torch.zeros(5, dtype=torch.int64), torch.zeros(0, dtype=torch.int64),
+                          torch.zeros(0), Pair(4, 4))  # fmt: skip
+        entities = Pair(torch.arange(4), torch.arange(4))
+        found = supported(
+            plan, entities, graphs, np.zeros((0, 2), dtype=np.int64), quick(support_rounds=2)
+        )
+        assert found.num_cells == 0
+
+
+SUPPORTED: dict[str, Any] = {**GLOBAL_SINKHORN, "support_rounds": 2, "csls": False}
+
+
+class TestFuse:
+    def fused(self, given: Problem, graphs: Pair[KnowledgeGraph]) -> dict[tuple[int, int], float]:
+        return cells_of(
+            fuse(given.encodings, [], given.seeds, given.keys, quick(**SUPPORTED), graphs=graphs)
+        )
+
+    @pytest.mark.parametrize("distinct", [None, 20, 1])
+    def test_no_numbering_shows(self, distinct: int | None) -> None:
+        given, graphs = (
+            problem(5, (60, 60), distinct=distinct, samplers=0),
+            random_pair(2, entities=60, triples=300),
+        )
+        cells = self.fused(given, graphs)
+        rng = np.random.default_rng(0)
+        new = Pair(rng.permutation(60), rng.permutation(60))
+        old = new.map(np.argsort)
+        relations = Pair(rng.permutation(4), rng.permutation(4))
+
+        def moved(side: tuple[tuple[KnowledgeGraph, IntArray], IntArray]) -> KnowledgeGraph:
+            (some, names), kinds = side
+            head, relation, tail = some.triples.T
+            triples = np.stack([names[head], kinds[relation], names[tail]], 1)
+            return replace(some, triples=rng.permutation(triples))
+
+        others = graphs.zip(new).zip(relations).map(moved)
+        assert cells == {
+            (int(old.source[i]), int(old.target[j])): value
+            for (i, j), value in self.fused(renumbered(given, new), others).items()
+        }
+
+    def test_graphs_must_be_given(self) -> None:
+        given = problem(1, samplers=0)
+        with pytest.raises(InputError, match="support_rounds must be 0 where no graphs"):
+            given.fuse(quick(**SUPPORTED))
+
+    @gpu
+    @pytest.mark.gpu
+    def test_a_gpu_finds_the_same(self) -> None:
+        graphs = random_pair(3, entities=200, relations=6, triples=2000)
+        seeds = np.stack([np.arange(40)] * 2, 1)
+        entities = Pair(torch.arange(40, 200), torch.arange(40, 200))
+        plan = plan_of(np.random.default_rng(0), Pair(160, 160), 0.2)
+        config = quick(support_rounds=2)
+        here = supported(plan, entities, graphs, seeds, config)
+        there = supported(plan.to("cuda"), entities, graphs, seeds, config)
+        torch.testing.assert_close(there.values.cpu(), here.values, rtol=1e-4, atol=1e-7)
