@@ -23,10 +23,12 @@ def commit() -> str | None:
 
 
 def device_name(device: torch.device) -> str:
-    """As people call it."""
+    """As people call it. CLUSTEREA_BESIDE says how many other runs share it, which seconds show."""
+    name = f"cpu ({platform.processor() or platform.machine()})"
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.processor() or platform.machine()})"
+        name = torch.cuda.get_device_name(device)
+    others = os.environ.get("CLUSTEREA_BESIDE")
+    return f"{name}, beside {others} other runs" if others else name
 
 
 def without_round(stage: str) -> str:
