@@ -17,12 +17,14 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.numerics.cells import masked
 from clusterea.numerics.segments import lengths, unordered_sum
 from clusterea.numerics.sinkhorn import SAME
-from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
+from clusterea.numerics.sparse_sinkhorn import sparse_potentials, with_potentials
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 
 LEAST = 1e-3  # of a plan that is worth asking about; and that is left for staying alone
+FAINT = 1e-6  # of a plan that scaling may overlook: hundreds of these are nothing in a sum
 NOTHING = 1e-30  # in the place of a zero, which has no logarithm
 UNIT = 0.01  # of support: what doubles the weight of a pair that has none
 SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 26}  # of the source that are looked at together
@@ -49,33 +51,36 @@ def supported(
         seeds: (n, 2): partners that are known; of none of the entities above.
         config: `support_rounds`, `support_weight` (w), and Sinkhorn's rounds.
     """
+    if not plan.num_cells or not config.support_rounds:
+        return plan
     device = plan.values.device
     num_entities = graphs.map(lambda graph: graph.num_entities)
-    rows, columns = plan.rows(), plan.columns
     names = entities.map(lambda side: side.to(device))
     known = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True).reshape(-1, 2)
     edges = graphs.map(lambda graph: LabeledEdges.of(graph, device))
+    ends = Pair(plan.rows(), plan.columns)
+    alone = ends.zip(plan.num_entities).map(lambda side: _left(plan.values, *side))
+    whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
     asked = (plan.values > LEAST).nonzero().flatten()
-    pairs = Pair(names.source[rows[asked]], names.target[columns[asked]])
-    prior = plan.values.double().clamp(min=NOTHING).log()
-    alone = Pair(rows, columns).zip(plan.num_entities).map(lambda side: _left(plan.values, *side))
-    result = plan
+    pairs = names.zip(ends).map(lambda side: side[0][side[1][asked]])
+    del ends
+    is_seen = plan.values > FAINT
+    seen, now = (masked(each, is_seen) for each in (whole, plan))
+    is_asked = (now.values > LEAST).nonzero().flatten()
     for _ in range(config.support_rounds):
-        partners = Partners.of(result, names, known, num_entities)
-        support = pair_support(pairs, edges, partners)
-        weighed = prior.index_add(0, asked, config.support_weight * (support / UNIT).log1p())
-        result = sparse_sinkhorn(
-            replace(plan, values=weighed + SAME),
-            1.0,
-            config.sinkhorn_rounds,
-            alone.map(lambda side: side + SAME),
-        )
-    return result
+        partners = Partners.of(now, names, known, num_entities)
+        gains = config.support_weight * (pair_support(pairs, edges, partners) / UNIT).log1p()
+        weighed = replace(seen, values=seen.values.index_add(0, is_asked, gains))
+        potentials = sparse_potentials(weighed, 1.0, config.sinkhorn_rounds, alone)
+        now = with_potentials(weighed, 1.0, potentials)
+    return with_potentials(
+        replace(whole, values=whole.values.index_add_(0, asked, gains)), 1.0, potentials
+    )
 
 
 def _left(values: Tensor, owners: Tensor, size: int) -> Tensor:
-    """(size,): the logarithm of what an entity's cells leave of 1."""
-    return (1 - unordered_sum(values, owners, size)).clamp(min=LEAST).log()
+    """(size,): an outside option, of what an entity's cells leave of 1."""
+    return (1 - unordered_sum(values, owners, size)).clamp(min=LEAST).log() + SAME
 
 
 @dataclass(frozen=True, slots=True, eq=False)

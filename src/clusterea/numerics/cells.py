@@ -207,12 +207,19 @@ def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity
     is_open = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
     is_open.source[rows.to(device)] = False
     is_open.target[columns.to(device)] = False
-    owners = similarity.rows()
-    kept = is_open.source[owners] & is_open.target[similarity.columns]
-    if bool(kept.all()):
-        return similarity
-    counts = owners[kept].bincount(minlength=sizes.source)
-    return Similarity(offsets_of(counts), similarity.columns[kept], similarity.values[kept], sizes)
+    kept = is_open.source[similarity.rows()] & is_open.target[similarity.columns]
+    return similarity if bool(kept.all()) else masked(similarity, kept)
+
+
+def masked(similarity: Similarity, kept: Tensor) -> Similarity:
+    """The cells where `kept`, (cells,) bool, is true."""
+    counts = similarity.rows()[kept].bincount(minlength=similarity.num_entities.source)
+    return Similarity(
+        offsets_of(counts),
+        similarity.columns[kept],
+        similarity.values[kept],
+        similarity.num_entities,
+    )
 
 
 def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Similarity:

@@ -39,26 +39,46 @@ def sparse_sinkhorn(
     Raises:
         InputError: A similarity is NaN or infinite.
     """
-    values = similarity.values.double() / temperature
-    if not values.numel():
+    if not similarity.num_cells:
         return similarity
+    potentials = sparse_potentials(similarity, temperature, rounds, outside)
+    return with_potentials(similarity, temperature, potentials)
+
+
+def with_potentials(
+    similarity: Similarity, temperature: float, potentials: Pair[Tensor]
+) -> Similarity:
+    """The cells scaled by the potentials of `sparse_potentials`, their own or those of a part."""
+    scaled = similarity.values.double() / temperature
+    scaled += potentials.source.index_select(0, similarity.rows())
+    scaled += potentials.target.index_select(0, similarity.columns)
+    return replace(similarity, values=scaled.exp().float())
+
+
+@torch.no_grad()
+def sparse_potentials(
+    similarity: Similarity, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
+) -> Pair[Tensor]:
+    """(rows,) and (columns,) float64: log u and log v; see `sparse_sinkhorn`."""
+    values = similarity.values.double() / temperature
     if not values.isfinite().all():
         raise InputError("a similarity must be a finite number. Got one that is not.")
     if outside is not None and not all(side.isfinite().all() for side in outside):
         raise InputError("outside must be finite, but holds NaN or infinity.")
-    rows, sizes = similarity.rows(), similarity.num_entities
+    sizes = similarity.num_entities
+    # As in the dense form u and v begin with 1, and the kernel with exp((S - 1) / T).
+    source, target = sizes.map(lambda size: values.new_full((size,), -SAME / 2 / temperature))
+    if not values.numel():
+        return Pair(source, target)
     low, high = values.aminmax()
     is_narrow = outside is not None and float(high - low) <= WIDEST
     matrix = SparseMatrix(similarity.row_offsets, similarity.columns, values, sizes.target)
     cells = _Kernel(matrix) if is_narrow else _Logs(matrix)
     options = _options(outside, sizes, temperature, values)
-    # As in the dense form u and v begin with 1, and the kernel with exp((S - 1) / T).
-    source, target = sizes.map(lambda size: values.new_full((size,), -SAME / 2 / temperature))
     for _ in range(rounds):
         source = -torch.logaddexp(cells.log_sums(cells.by_row, target), options.source)
         target = -torch.logaddexp(cells.log_sums(cells.by_column, source), options.target)
-    scaled = values + source.index_select(0, rows) + target.index_select(0, similarity.columns)
-    return replace(similarity, values=scaled.exp().float())
+    return Pair(source, target)
 
 
 def _options(
