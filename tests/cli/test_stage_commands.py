@@ -71,7 +71,16 @@ class TestAfterRounds:
     # What `align` with the default preset asks of the fusion.
     SAME = (
         *("--samplers", "", "--set", "global_sinkhorn=true", "--set", "global_similarity=false"),
-        *("--set", "csls=false", "--set", "candidates=20", "--set", "sinkhorn_rounds=20"),
+        *(
+            "--set",
+            "support_rounds=2",
+            "--set",
+            "csls=false",
+            "--set",
+            "candidates=20",
+            "--set",
+            "sinkhorn_rounds=20",
+        ),
     )
 
     @pytest.fixture
