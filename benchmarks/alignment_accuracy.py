@@ -91,6 +91,7 @@ ROWS = {
     "no-self-training": Row(settings=(NO_ROUNDS,)),
     "no-label-propagation": Row(model="dual-amn"),
     "no-dual-amn": Row(model="label-propagation"),
+    "no-support": Row(settings=("fusion.support_rounds=0",)),
     "no-global-sinkhorn": Row(settings=("fusion.global_sinkhorn=false", *WITH_CSLS)),
     "with-csls": Row(settings=WITH_CSLS),
     "mini-batches-too": Row(samplers=("cmcs", "iscs")),
