@@ -138,7 +138,8 @@ class TestSizes:
             *((2, 2), (2, 1), (1, 1)),
         ][row]
         assert config.fusion.global_sinkhorn
-        assert config.matching.held_out == 0.05
+        assert config.fusion.support_rounds == 2
+        assert config.matching.held_out == [0.05, 0.1, 0.05][row]
         assert config.matching.rejoin == (row == 0)
 
     @pytest.mark.parametrize(("entities", "row"), SIZES)
