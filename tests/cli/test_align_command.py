@@ -266,7 +266,8 @@ class TestSaid:
         assert plan[:5] == [
             "Encoding   dual-amn, 2 epochs and label-propagation, on cpu",
             "Sampling   none: all entities at once",
-            "Fusion     Sinkhorn of 20 rounds, 20 candidates an entity, exact search",
+            "Fusion     Sinkhorn of 20 rounds, 20 candidates an entity, exact search, "
+            "2 rounds of support",
             "Rounds     2 of self-training at most",
             "Matching   one-to-one; 53 seeds held out for its confidence",
         ]
@@ -353,6 +354,31 @@ class TestDryRun:
         assert ran.code == 0, ran.err
         assert line in ran.out
 
+    def test_an_approximate_search_is_expected_to_be_faster(
+        self,
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("clusterea.numerics.lists.COMPARED", 0)
+        monkeypatch.setattr("clusterea.cli.plan.PRODUCTS_A_SECOND", {"cpu": 1e4})
+        command = (
+            "align",
+            pair,
+            "--out",
+            tmp_path / "run",
+            *SHARE,
+            "--preset",
+            "fast",
+            "--dry-run",
+        )
+        said = [
+            clusterea_command(*command, "--device", "cpu", "--set", f"fusion.search={search}").out
+            for search in ("exact", "approximate")
+        ]
+        assert ["minutes" in each for each in said] == [True, False]
+
     @pytest.mark.parametrize(
         ("preset_name", "lines"),
         [
@@ -370,7 +396,8 @@ class TestDryRun:
                 [
                     "Encoding   dual-amn, 20 epochs and label-propagation, on cpu",
                     "Sampling   none: all entities at once",
-                    "Fusion     Sinkhorn of 100 rounds, 300 candidates an entity, exact search",
+                    "Fusion     Sinkhorn of 100 rounds, 300 candidates an entity, exact search, "
+                    "2 rounds of support",
                     "Rounds     2 of self-training at most",
                     "Matching   one-to-one",
                 ],
@@ -380,7 +407,8 @@ class TestDryRun:
                 [
                     "Encoding   label-propagation, on cpu",
                     "Sampling   none: all entities at once",
-                    "Fusion     Sinkhorn of 20 rounds, 50 candidates an entity, exact search",
+                    "Fusion     Sinkhorn of 20 rounds, 50 candidates an entity, exact search, "
+                    "2 rounds of support",
                     "Matching   one-to-one",
                 ],
             ),

@@ -38,8 +38,11 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
         lines.append("Sampling   none: all entities at once")
     in_batches = (bool(config.samplers) and fusion.sinkhorn) or fusion.global_sinkhorn
     normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
+    asks = fusion.global_sinkhorn and fusion.support_rounds
+    support = f", {fusion.support_rounds} rounds of support" if asks else ""
     lines += [
-        f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search",
+        f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search"
+        + support,
         *_rounds(config),
         f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
@@ -107,6 +110,8 @@ PRODUCTS_A_SECOND = {"cpu": 3e10, "cuda": 5e13}
 
 
 def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
+    from clusterea.numerics.lists import COMPARED
+
     kind = place.type
     sizes = [graph.num_entities for graph in task.graphs]
     rounds, folds = config.self_training.rounds, config.self_training.folds
@@ -122,7 +127,9 @@ def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
         touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
         seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
     free = [size - task.num_seeds for size in sizes]
-    products = free[0] * free[1] * sum(widths(config))
-    seconds += (1 + rounds) * products / PRODUCTS_A_SECOND[kind]
+    cells = free[0] * free[1]
+    if kind == "cpu" and config.fusion.search == "approximate":
+        cells = min(cells, sum(free) * COMPARED)
+    seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]
     seconds += (1 + rounds) * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
