@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 import torch
@@ -15,10 +16,10 @@ from clusterea.numerics.cells import (
     both_ways,
     from_cells,
     from_parts,
+    masked,
     min_max,
     row_order,
     sparse_csls,
-    top,
 )
 from clusterea.numerics.knn import Neighbors, nearest
 from clusterea.numerics.ties import pair_hash
@@ -83,7 +84,7 @@ def test_values_keep_their_type(dtype: torch.dtype) -> None:
         similarity,
         add(similarity, similarity),
         min_max(similarity),
-        top(similarity, 1, TIES, 0),
+        masked(similarity, torch.tensor([True, False])),
         sparse_csls(similarity, torch.zeros(ROWS, dtype=dtype), torch.zeros(COLUMNS, dtype=dtype)),
     ]
     assert {result.values.dtype for result in results} == {dtype}
@@ -150,25 +151,24 @@ def test_zeros_of_both_signs_tie() -> None:
     assert orders[0] == orders[1]
 
 
-@given(some_cells, st.integers(0, 5))
-def test_top(cells: Cells, k: int) -> None:
+@given(some_cells, st.randoms())
+def test_masked(cells: Cells, random: Random) -> None:
     similarity = matrix(cells)
-    wanted = torch.full(tuple(SIZES), torch.nan)
-    order = order_by_sorting(similarity, 0)
-    for row, (start, stop) in enumerate(pairwise(similarity.row_offsets.tolist())):
-        for cell in order[start:stop][:k]:
-            wanted[row, similarity.columns[cell]] = similarity.values[cell]
-    assert_dense(top(similarity, k, TIES, 0), wanted)
+    kept = torch.tensor([random.random() < 0.5 for _ in range(similarity.num_cells)]).bool()
+    wanted = dense(similarity)
+    wanted[similarity.rows()[~kept], similarity.columns[~kept]] = torch.nan
+    assert_dense(masked(similarity, kept), wanted)
 
 
 def test_ties_follow_the_keys_when_ids_are_shuffled() -> None:
     similarity = matrix([(row, column, 0.5) for row in range(ROWS) for column in range(COLUMNS)])
     new = Pair(torch.tensor([3, 0, 4, 1, 2]), torch.tensor([2, 0, 3, 1]))
     keys = Pair(TIES.source[new.source], TIES.target[new.target])
-    kept, shuffled = top(similarity, 2, TIES, 0), top(similarity, 2, keys, 0)
-    torch.testing.assert_close(
-        dense(shuffled), dense(kept)[new.source][:, new.target], equal_nan=True
-    )
+
+    def by_row(ties: Pair[Tensor]) -> Tensor:
+        return similarity.columns[row_order(similarity, ties, 0)].reshape(ROWS, COLUMNS)
+
+    assert torch.equal(new.target[by_row(keys)], by_row(TIES)[new.source])
 
 
 class TestBothWays:
@@ -236,7 +236,7 @@ def test_empty(sizes: Pair[int]) -> None:
         add(similarity, similarity),
         sparse_csls(similarity, means.source, means.target),
         min_max(similarity),
-        top(similarity, 3, ties, 0),
+        masked(similarity, torch.zeros(0).bool()),
     ):
         assert result.num_cells == 0
         assert result.num_entities == sizes
@@ -263,4 +263,5 @@ def test_a_gpu_agrees_to_the_last_bit() -> None:
     assert torch.equal(twice.values.cpu(), add(here, here).values)
     assert torch.equal(twice.columns.cpu(), here.columns)
     assert torch.equal(row_order(here, ties, 0), row_order(there, on_gpu, 0).cpu())
-    assert torch.equal(top(here, 7, ties, 0).columns, top(there, 7, on_gpu, 0).columns.cpu())
+    few = here.values > 0.9
+    assert torch.equal(masked(here, few).columns, masked(there, few.cuda()).columns.cpu())

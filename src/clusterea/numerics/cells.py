@@ -222,18 +222,6 @@ def masked(similarity: Similarity, kept: Tensor) -> Similarity:
     )
 
 
-def top(similarity: Similarity, k: int, ties: Pair[Tensor], seed: int) -> Similarity:
-    """The k largest cells of each row; of equal ones those with the larger `pair_hash`."""
-    order = row_order(similarity, ties, seed)
-    starts = similarity.row_offsets[:-1]
-    rank = torch.arange(len(order), device=order.device) - starts[similarity.rows()]
-    chosen = order[rank < k].sort().values
-    offsets = offsets_of(lengths(similarity.row_offsets).clamp(max=k))
-    return Similarity(
-        offsets, similarity.columns[chosen], similarity.values[chosen], similarity.num_entities
-    )
-
-
 def row_order(similarity: Similarity, ties: Pair[Tensor], seed: int) -> Tensor:
     """(cells,): the cells row by row, the largest first, equal ones by falling `pair_hash`."""
     rows = similarity.rows()
