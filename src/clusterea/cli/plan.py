@@ -38,8 +38,9 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
         lines.append("Sampling   none: all entities at once")
     in_batches = (bool(config.samplers) and fusion.sinkhorn) or fusion.global_sinkhorn
     normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
-    asks = fusion.global_sinkhorn and fusion.support_rounds
-    support = f", {fusion.support_rounds} rounds of support" if asks else ""
+    asked = fusion.support_rounds if fusion.global_sinkhorn and fusion.support_weight else 0
+    rounds = "round" if asked == 1 else "rounds"
+    support = f", {asked} {rounds} of support" if asked else ""
     lines += [
         f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search"
         + support,

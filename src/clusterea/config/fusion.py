@@ -22,8 +22,8 @@ class FusionConfig:
     sinkhorn_temperature: float = 0.02  # the paper gives none; its release has 0.001
     outside: Outside = "neighbors"  # what an entity of a mini-batch may have instead of a partner
     global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
-    support_rounds: int = 0  # in which neighbours speak for the pairs of that view
-    support_weight: float = 2.0  # of what they say; 0: none
+    support_rounds: int = 0  # in which neighbors speak for the pairs of `global_sinkhorn`'s view
+    support_weight: float = 2.0  # of what neighbors say; 0: nothing
     global_similarity: bool = True  # off: the mini-batches' similarities alone
     csls: bool = True  # off: neither the global nor the fused similarity is shifted
     search: Search = "exact"  # approximate: on a CPU, by lists; a GPU looks at all

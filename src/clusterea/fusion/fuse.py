@@ -49,7 +49,7 @@ def fuse(
         encodings: (entities, dim) of each side, rows of unit length: one pair for each encoder.
             What is fused are the means of their cosines.
         partitions: One for each sampler.
-        seeds: (n, 2): their rows and columns are left out.
+        seeds: (n, 2): their rows and columns are left out; to support they are partners.
         keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
         config: What to compute.
         shares: What each encoder's cosines weigh, 1 in all; the same if not given.
@@ -61,6 +61,8 @@ def fuse(
         progress: Called now and then.
     """
     device = device or encodings[0].source.device
+    if config.global_sinkhorn and config.support_rounds and graphs is None:
+        raise InputError("support_rounds must be 0 where no graphs are given, only embeddings.")
 
     def made(part: Callable[[int | None], Value]) -> Value:
         return part(block_cells) if block_cells else with_smaller_blocks(part, device)
@@ -78,11 +80,8 @@ def fuse(
             del local  # and with it, at last, the vectors
         entities = entities.without_vectors()  # gigabytes that only mini-batches need
         if config.global_sinkhorn:
-            plan = normalized_view(found, options, config)
-            if config.support_rounds:
-                plan = supported(plan, entities.entities, _given(graphs), seeds, config)
-            total.add(entities.by_entity(plan))
-            del plan
+            step = _named(progress, "support")
+            total.add(_normalized(entities, found, options, seeds, config, graphs, step))
         if config.global_similarity or not (partitions or config.global_sinkhorn):
             total.add(_shifted(neighbors_view(entities, found, config), entities, found, config))
         return _shifted(total.taken(), entities, found, config)
@@ -139,10 +138,20 @@ def _outside(found: Nearest, config: FusionConfig) -> Pair[Tensor] | None:
     return found.map(lambda side: side.mean(count))
 
 
-def _given(graphs: Pair[KnowledgeGraph] | None) -> Pair[KnowledgeGraph]:
-    if graphs is None:
-        raise InputError("support_rounds must be 0 where no graphs are given, only embeddings.")
-    return graphs
+def _normalized(
+    entities: Undecided,
+    found: Nearest,
+    options: Pair[Tensor] | None,
+    seeds: IntArray | Tensor,
+    config: FusionConfig,
+    graphs: Pair[KnowledgeGraph] | None,
+    step: Callable[[int, int], None] | None,
+) -> Similarity:
+    """M_N, supported where there are graphs."""
+    plan = normalized_view(found, options, config)
+    if graphs is not None:
+        plan = supported(plan, entities.entities, graphs, seeds, config, step)
+    return entities.by_entity(plan)
 
 
 def _named(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:

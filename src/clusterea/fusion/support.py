@@ -9,7 +9,7 @@ itself has, and from seeds. Then the plan is scaled anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,11 +23,13 @@ from clusterea.numerics.sinkhorn import SAME
 from clusterea.numerics.sparse_sinkhorn import sparse_potentials, with_potentials
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 
-LEAST = 1e-3  # of a plan that is worth asking about; and that is left for staying alone
-FAINT = 1e-6  # of a plan that scaling may overlook: hundreds of these are nothing in a sum
+ASKED = 1e-3  # of a plan: pairs that have more are asked about
+FAINT = 1e-6  # of a plan: cells that have less wait for the last round
+LEAST_OUTSIDE = 1e-3  # that an entity has left for staying alone
+LEAST_MET = 1e-3  # edges of two kinds, at a mean, from which on it shows whether they go together
 NOTHING = 1e-30  # in the place of a zero, which has no logarithm
-UNIT = 0.01  # of support: what doubles the weight of a pair that has none
-SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 26}  # of the source that are looked at together
+UNIT = 0.01  # of support: each doubles what a pair weighs, to the power of `support_weight`
+SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 24}  # of the source that are looked at together
 
 
 @torch.no_grad()
@@ -37,50 +39,59 @@ def supported(
     graphs: Pair[KnowledgeGraph],
     seeds: IntArray | Tensor,
     config: FusionConfig,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Similarity:
     """The plan with each cell weighted by (1 + support / `UNIT`) ** w, and scaled anew.
 
-    As prior chances the cells and what rows and columns have left for staying alone are those of
-    `plan` in every round; partners and their relations are those of the round before. With w = 0
-    the plan stays as it is, where there is something left.
+    Prior chances of the cells, and of staying alone, are those of `plan` in every round; partners
+    and their relations are those of the round before. What columns have sums to 1 at most.
 
     Args:
-        plan: Sums of rows and columns are at most 1; by place.
+        plan: From Sinkhorn; by place. What a row or column leaves of 1 is its chance to stay alone.
         entities: (places,) of each side: who is there.
         graphs: Both of them.
         seeds: (n, 2): partners that are known; of none of the entities above.
         config: `support_rounds`, `support_weight` (w), and Sinkhorn's rounds.
+        progress: Told after each round.
     """
-    if not plan.num_cells or not config.support_rounds:
+    rounds, weight = config.support_rounds, config.support_weight
+    if not plan.num_cells or not rounds or not weight:
         return plan
     device = plan.values.device
     num_entities = graphs.map(lambda graph: graph.num_entities)
-    names = entities.map(lambda side: side.to(device))
+    entity_at = entities.map(lambda side: side.to(device))
     known = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True).reshape(-1, 2)
     edges = graphs.map(lambda graph: LabeledEdges.of(graph, device))
     ends = Pair(plan.rows(), plan.columns)
     alone = ends.zip(plan.num_entities).map(lambda side: _left(plan.values, *side))
-    whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
-    asked = (plan.values > LEAST).nonzero().flatten()
-    pairs = names.zip(ends).map(lambda side: side[0][side[1][asked]])
+    asked = (plan.values > ASKED).nonzero().flatten()
+    pairs = entity_at.zip(ends).map(lambda side: side[0][side[1][asked]])
     del ends
+    whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
     is_seen = plan.values > FAINT
-    seen, now = (masked(each, is_seen) for each in (whole, plan))
-    is_asked = (now.values > LEAST).nonzero().flatten()
-    for _ in range(config.support_rounds):
-        partners = Partners.of(now, names, known, num_entities)
-        gains = config.support_weight * (pair_support(pairs, edges, partners) / UNIT).log1p()
-        weighed = replace(seen, values=seen.values.index_add(0, is_asked, gains))
+    seen = masked(whole, is_seen)
+    now = replace(seen, values=plan.values[is_seen])
+    asked_of_seen = (now.values > ASKED).nonzero().flatten()
+    del is_seen
+    for done in range(rounds):
+        partners = Partners.of(now, entity_at, known, num_entities)
+        gains = weight * (pair_support(pairs, edges, partners) / UNIT).log1p()
+        weighed = replace(seen, values=seen.values.index_add(0, asked_of_seen, gains))
         potentials = sparse_potentials(weighed, 1.0, config.sinkhorn_rounds, alone)
         now = with_potentials(weighed, 1.0, potentials)
-    return with_potentials(
-        replace(whole, values=whole.values.index_add_(0, asked, gains)), 1.0, potentials
-    )
+        if progress is not None:
+            progress(done + 1, rounds)
+    del now, seen, weighed
+    whole.values.index_add_(0, asked, gains)
+    # Whoever lost a partner may have potentials at which faint cells are faint no more.
+    potentials = sparse_potentials(whole, 1.0, 1, alone, potentials)
+    return with_potentials(whole, 1.0, potentials)
 
 
 def _left(values: Tensor, owners: Tensor, size: int) -> Tensor:
     """(size,): an outside option, of what an entity's cells leave of 1."""
-    return (1 - unordered_sum(values, owners, size)).clamp(min=LEAST).log() + SAME
+    left = (1 - unordered_sum(values, owners, size)).clamp(min=LEAST_OUTSIDE)
+    return left.log() + SAME
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,16 +103,16 @@ class Partners:
 
     @classmethod
     def of(
-        cls, plan: Similarity, names: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
+        cls, plan: Similarity, entity_at: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
     ) -> Partners:
         """Seeds, and the pairs of which each is the other's one best."""
         values, ends = plan.values.double(), Pair(plan.rows(), plan.columns)
         is_best = torch.ones_like(values, dtype=torch.bool)
         for owners, size in ends.zip(plan.num_entities):
             is_best &= _is_only_best(values, owners, size)
-        source = torch.cat([names.source[ends.source[is_best]], seeds[:, 0]])
-        target = torch.cat([names.target[ends.target[is_best]], seeds[:, 1]])
-        values = torch.cat([values[is_best], values.new_ones(len(seeds))])
+        source = torch.cat([entity_at.source[ends.source[is_best]], seeds[:, 0]])
+        target = torch.cat([entity_at.target[ends.target[is_best]], seeds[:, 1]])
+        values = torch.cat([values[is_best].clamp(max=1), values.new_ones(len(seeds))])
         partner = source.new_full((num_entities.source,), -1)
         partner[source] = target
         sure = num_entities.map(values.new_zeros)
@@ -119,8 +130,8 @@ def _is_only_best(values: Tensor, owners: Tensor, size: int) -> Tensor:
 def pair_support(pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners) -> Tensor:
     """(pairs,) float64: how much the neighbors of its two ends speak for each pair.
 
-    The sum, over an edge of either end that lead to partners, of how sure these are, times how much
-    the edges' kinds agree, over the siblings that the edges have, on the side where these are more.
+    The sum, over every two edges of its ends that lead to partners, of how sure these are, times
+    how much the edges' kinds agree, over their siblings, on the side where these are more.
 
     Args:
         pairs: (n,) of each side: entities.
@@ -152,9 +163,9 @@ def _meeting(
     """(found,) each: a pair, an edge of its source and one of its target that lead to partners."""
     at, mine = edges.source.of_entities(pairs.source)
     partner = partners.of_source[edges.source.neighbors(mine)]
-    known = (partner >= 0).nonzero().flatten()
-    found, theirs = edges.target.between(pairs.target[at[known]], partner[known])
-    met = known[found]
+    has_one = (partner >= 0).nonzero().flatten()
+    found, theirs = edges.target.between(pairs.target[at[has_one]], partner[has_one])
+    met = has_one[found]
     return at[met], mine[met], theirs
 
 
@@ -175,9 +186,9 @@ class _Agreement:
 
 
 def _agreement(edges: Pair[LabeledEdges], partners: Partners) -> _Agreement:
-    """Of two kinds: edges between partners' ends that have both, over the root of each one's.
+    """Of two kinds: edges between the same partners that have both, over a mean of each one's.
 
-    An edge counts as much as both its ends are sure.
+    The mean is the geometric. An edge counts as much as both its ends are sure.
     """
     matched = (partners.of_source >= 0).nonzero().flatten()
     weights = edges.zip(partners.sure).map(
@@ -198,7 +209,7 @@ def _agreement(edges: Pair[LabeledEdges], partners: Partners) -> _Agreement:
     both = unordered_sum(torch.cat(counts), slots, len(every))
     width = max(edges.target.num_kinds, 1)
     either = totals.source[every // width] * totals.target[every % width]
-    return _Agreement(every, both / either.sqrt().clamp(min=LEAST))
+    return _Agreement(every, both / either.sqrt().clamp(min=LEAST_MET))
 
 
 def _kind_pairs(edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ class LabeledEdges:
         triples = torch.tensor(graph.triples, device=device)
         heads, relations, tails = triples[triples[:, 0] != triples[:, 2]].unbind(1)
         size, kinds = graph.num_entities, 2 * graph.num_relations
-        # By kind, then by ends: sorted stably, one key after the other, neither can overflow.
+        # By ends, then by kind: two sorts, of which the second is stable, where one key of both
+        # might be too large a number.
         labels = torch.cat([relations, relations + graph.num_relations])
         pairs = torch.cat([heads * size + tails, tails * size + heads])
         order = labels.argsort()
@@ -67,7 +68,14 @@ class LabeledEdges:
         """(found,) each: the place of a pair, and an edge that joins it."""
         keys = entities * self.num_entities + others
         begin = torch.searchsorted(self.keys, keys)
-        return _ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
+        # Few pairs are joined: only of these is it asked where their edges end.
+        hits = torch.zeros_like(keys, dtype=torch.bool)
+        if len(self):
+            hits = self.keys[begin.clamp(max=len(self) - 1)] == keys
+        joined = hits.nonzero().flatten()
+        begin, keys = begin[joined], keys[joined]
+        at, edges = _ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
+        return joined[at], edges
 
 
 def _ranges(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:

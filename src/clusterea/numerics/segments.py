@@ -34,7 +34,7 @@ def unordered_sum(values: Tensor, owners: Tensor, size: int) -> Tensor:
     Whole numbers have the same sum on every device and in every numbering. |sums| < 2^33.
     """
     fixed = (values.double() * UNITS_OF_ONE).round().long()
-    return fixed.new_zeros(size).index_add_(0, owners, fixed) / UNITS_OF_ONE
+    return fixed.new_zeros(size).index_add_(0, owners, fixed).double() / UNITS_OF_ONE
 
 
 def segment_softmax(scores: Tensor, offsets: Tensor, owner: Tensor) -> Tensor:

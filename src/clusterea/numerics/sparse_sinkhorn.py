@@ -57,9 +57,16 @@ def with_potentials(
 
 @torch.no_grad()
 def sparse_potentials(
-    similarity: Similarity, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
+    similarity: Similarity,
+    temperature: float,
+    rounds: int,
+    outside: Pair[Tensor] | None = None,
+    begin: Pair[Tensor] | None = None,
 ) -> Pair[Tensor]:
-    """(rows,) and (columns,) float64: log u and log v; see `sparse_sinkhorn`."""
+    """(rows,) and (columns,) float64: log u and log v; see `sparse_sinkhorn`.
+
+    `begin` has those of rounds before. A matrix without cells is not scaled: they stay as they are.
+    """
     values = similarity.values.double() / temperature
     if not values.isfinite().all():
         raise InputError("a similarity must be a finite number. Got one that is not.")
@@ -67,7 +74,9 @@ def sparse_potentials(
         raise InputError("outside must be finite, but holds NaN or infinity.")
     sizes = similarity.num_entities
     # As in the dense form u and v begin with 1, and the kernel with exp((S - 1) / T).
-    source, target = sizes.map(lambda size: values.new_full((size,), -SAME / 2 / temperature))
+    source, target = begin or sizes.map(
+        lambda size: values.new_full((size,), -SAME / 2 / temperature)
+    )
     if not values.numel():
         return Pair(source, target)
     low, high = values.aminmax()

@@ -140,7 +140,7 @@ def fuse_stage(
     Args:
         artifacts: Where results are kept.
         parents: The keys of the encoders, by `encoder_name`, and of each partition, by its sampler.
-        task: Its seeds are left out, its names' hashes decide ties.
+        task: Its seeds are left out, its names' hashes decide ties, its graphs give support.
         encodings: The embeddings of all encoders; called if they are needed.
         partitions: By sampler.
         config: What to compute.
