@@ -160,7 +160,7 @@ def test_a_sampler_does_not_see_held_out_seeds_either(
 def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
     """The fast preset by hand, but for its calibration."""
     by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
-    fusion = TestAfterRounds.SAME[2:8]
+    fusion = TestAfterRounds.SAME[2:10]
     for asked in (
         ["train", pair, "--out", by_hand, *SHARE, "--model", "label-propagation", *CPU],
         ["fuse", by_hand, "--samplers", "", *fusion, "--set", "sinkhorn_rounds=20", *CPU],
