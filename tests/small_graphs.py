@@ -54,6 +54,15 @@ def random_pair(
     return Pair(side(), side())
 
 
+def labeled_edges(of: KnowledgeGraph) -> set[Triple]:
+    """Entity, kind, neighbor: every triple from both its ends, without loops."""
+    found = set()
+    for head, relation, tail in of.triples.tolist():
+        if head != tail:
+            found |= {(head, relation, tail), (tail, relation + of.num_relations, head)}
+    return found
+
+
 @st.composite
 def knowledge_graphs(draw: st.DrawFn) -> KnowledgeGraph:
     entities, relations = draw(st.integers(1, 6)), draw(st.integers(1, 3))

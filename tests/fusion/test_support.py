@@ -27,7 +27,7 @@ from clusterea.fusion.support import (
 )
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
-from small_graphs import graph, knowledge_graphs, random_pair
+from small_graphs import graph, knowledge_graphs, labeled_edges, random_pair
 
 CPU = torch.device("cpu")
 Links = dict[int, tuple[int, float]]  # source entity → target entity, how sure
@@ -37,19 +37,10 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 # -- slow twins ----------------------------------------------------------------------------------
 
 
-def edges_of(of: KnowledgeGraph) -> set[tuple[int, int, int]]:
-    """Entity, kind, neighbor."""
-    found = set()
-    for head, relation, tail in of.triples.tolist():
-        if head != tail:
-            found |= {(head, relation, tail), (tail, relation + of.num_relations, head)}
-    return found
-
-
 def slow_agreement(graphs: Pair[KnowledgeGraph], links: Links) -> dict[tuple[int, int], float]:
     """How much two kinds go together."""
     back = {target: (source, sure) for source, (target, sure) in links.items()}
-    source, target = graphs.map(edges_of)
+    source, target = graphs.map(labeled_edges)
     met: dict[tuple[int, int], float] = {}
     mine: dict[int, float] = {}
     theirs: dict[int, float] = {}
@@ -71,7 +62,7 @@ def slow_agreement(graphs: Pair[KnowledgeGraph], links: Links) -> dict[tuple[int
 
 def slow_support(graphs: Pair[KnowledgeGraph], links: Links, i: int, j: int) -> float:
     agreement = slow_agreement(graphs, links)
-    source, target = graphs.map(edges_of)
+    source, target = graphs.map(labeled_edges)
     total = 0.0
     for entity, kind, p in source:
         for other_entity, other, q in target:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clusterea.numerics.segments import lengths, offsets_of, owners
+from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
 from clusterea.types import KnowledgeGraph
 
 
@@ -62,7 +62,7 @@ class LabeledEdges:
 
     def of_entities(self, entities: Tensor) -> tuple[Tensor, Tensor]:
         """(found,) each: the place in `entities`, and an edge of the one there."""
-        return _ranges(self.offsets[entities], lengths(self.offsets).index_select(0, entities))
+        return ranges(self.offsets[entities], lengths(self.offsets).index_select(0, entities))
 
     def between(self, entities: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
         """(found,) each: the place of a pair, and an edge that joins it."""
@@ -74,13 +74,5 @@ class LabeledEdges:
             hits = self.keys[begin.clamp(max=len(self) - 1)] == keys
         joined = hits.nonzero().flatten()
         begin, keys = begin[joined], keys[joined]
-        at, edges = _ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
+        at, edges = ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
         return joined[at], edges
-
-
-def _ranges(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """(total,) each: the range that a number belongs to, and the number, for all of all ranges."""
-    offsets = offsets_of(counts)
-    owner = owners(offsets, int(offsets[-1]))
-    numbers = torch.arange(len(owner), device=owner.device)
-    return owner, numbers + (begins - offsets[:-1]).index_select(0, owner)

@@ -23,6 +23,14 @@ def owners(offsets: Tensor, rows: int) -> Tensor:
     return torch.repeat_interleave(lengths(offsets), output_size=rows)
 
 
+def ranges(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """(total,) each: the range that a number belongs to, and the number, for all of all ranges."""
+    offsets = offsets_of(counts)
+    owner = owners(offsets, int(offsets[-1]))
+    numbers = torch.arange(len(owner), device=owner.device)
+    return owner, numbers + (begins - offsets[:-1]).index_select(0, owner)
+
+
 def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
     """(segments, …): the sum of each segment's rows; an empty segment sums to zero."""
     return torch.segment_reduce(values, "sum", offsets=offsets, axis=0, unsafe=True)

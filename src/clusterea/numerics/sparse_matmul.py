@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clusterea.numerics.segments import lengths, offsets_of, owners
+from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
 
 with warnings.catch_warnings():
     # torch says once in a process that its CSR tensors are in beta; nobody can act on it.
@@ -63,12 +63,9 @@ class SparseMatrix:
     def select(self, rows: Tensor) -> SparseMatrix:
         """(len(rows), columns): these rows, in this order."""
         counts = lengths(self.offsets).index_select(0, rows)
-        offsets = offsets_of(counts)
-        owner = owners(offsets, int(offsets[-1]))
-        starts = self.offsets.index_select(0, rows) - offsets[:-1]
-        cells = starts.index_select(0, owner) + torch.arange(len(owner), device=owner.device)
+        _, cells = ranges(self.offsets.index_select(0, rows), counts)
         return SparseMatrix(
-            offsets,
+            offsets_of(counts),
             self.columns.index_select(0, cells),
             self.values.index_select(0, cells),
             self.num_columns,
