@@ -68,28 +68,13 @@ def test_stage_by_stage_comes_to_the_same_as_align(
 class TestAfterRounds:
     """What goes on from a run of two encoders, held-out seeds and several rounds."""
 
-    # What `align` with the default preset asks of the fusion.
-    SAME = (
-        *("--samplers", "", "--set", "global_sinkhorn=true", "--set", "global_similarity=false"),
-        *(
-            "--set",
-            "support_rounds=2",
-            "--set",
-            "csls=false",
-            "--set",
-            "candidates=20",
-            "--set",
-            "sinkhorn_rounds=20",
-        ),
-    )
-
     @pytest.fixture
     def run(self, whole_rounds: Path, tmp_path: Path) -> Path:
         return Path(shutil.copytree(whole_rounds, tmp_path / "run"))
 
     def test_fuse_finds_what_is_there(self, run: Path, clusterea_command: Command) -> None:
         before = {path.name for path in run.iterdir()}
-        ran = clusterea_command("fuse", run, *self.SAME, *CPU)
+        ran = clusterea_command("fuse", run, *CPU)  # with what `align` had
         assert ran.code == 0, ran.err
         assert ran.err == "fusion: was there already\n"
         assert {path.name for path in run.iterdir()} == before
@@ -111,7 +96,7 @@ class TestAfterRounds:
     def test_another_fusion_is_of_all_encoders_and_of_who_no_seed_decides(
         self, run: Path, clusterea_command: Command
     ) -> None:
-        ran = clusterea_command("fuse", run, *self.SAME, "--set", "candidates=7", *CPU)
+        ran = clusterea_command("fuse", run, "--set", "candidates=7", *CPU)
         assert ran.code == 0, ran.err
         place = Path(ran.out.splitlines()[-1].strip())
         recipe = json.loads((place.parent / "recipe.json").read_text())
@@ -160,10 +145,15 @@ def test_a_sampler_does_not_see_held_out_seeds_either(
 def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
     """The fast preset by hand, but for its calibration."""
     by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
-    fusion = TestAfterRounds.SAME[2:10]
+    fusion = [
+        part
+        for setting in ("global_sinkhorn=true", "global_similarity=false", "csls=false")
+        for part in ("--set", setting)
+    ]
+    fusion += ["--set", "support_rounds=2", "--set", "sinkhorn_rounds=20"]
     for asked in (
         ["train", pair, "--out", by_hand, *SHARE, "--model", "label-propagation", *CPU],
-        ["fuse", by_hand, "--samplers", "", *fusion, "--set", "sinkhorn_rounds=20", *CPU],
+        ["fuse", by_hand, "--samplers", "", *fusion, *CPU],
         ["match", by_hand, *CPU],
     ):
         ran = clusterea_command(*asked)
@@ -188,6 +178,45 @@ class TestFuse:
         again = clusterea_command(*asked)
         assert again.out == first.out
         assert again.err == "fusion: was there already\n"
+
+    def test_it_begins_with_what_align_had(self, run: Path, clusterea_command: Command) -> None:
+        ran = clusterea_command("fuse", run, *CPU)
+        assert ran.code == 0, ran.err
+        assert ran.err == "fusion: was there already\n"
+        ran = clusterea_command("fuse", run, "--seed", 7, *CPU)
+        recipe = json.loads(
+            (Path(ran.out.splitlines()[-1].strip()).parent / "recipe.json").read_text()
+        )
+        had = json.loads((run / "run.json").read_text())["config"]["fusion"]
+        assert recipe["config"].items() <= (had | {"seed": 7}).items()
+        assert set(recipe["parents"]) == {"train", "cmcs"}
+
+    def test_what_align_had_is_not_for_other_embeddings(
+        self, run: Path, pair: Path, clusterea_command: Command
+    ) -> None:
+        clusterea_command("train", pair, "--out", run, *SHARE, "--set", "epochs=3", *TRAIN)
+        clusterea_command("sample", run, "--classifier", "softmax", *CPU)
+        ran = clusterea_command("fuse", run, *CPU)
+        assert ran.code == 2
+        assert "has no mini-batches of iscs yet" in ran.err
+
+    @pytest.mark.parametrize(
+        ("fusion", "message"),
+        [
+            (None, "is damaged; delete it to do without"),
+            ({"fusion": {"magic": 1}}, "is of another version; delete it to do without"),
+        ],
+    )
+    def test_a_bad_description(
+        self, fusion: dict[str, object] | None, message: str, run: Path, clusterea_command: Command
+    ) -> None:
+        path = run / "run.json"
+        described = json.loads(path.read_text())
+        described["config"] |= fusion or {}
+        path.write_text(json.dumps(described) if fusion else "{")
+        ran = clusterea_command("fuse", run, *CPU)
+        assert ran.code == 2
+        assert message in ran.err
 
     def test_a_sampler_that_was_not_asked_before(
         self, run: Path, clusterea_command: Command

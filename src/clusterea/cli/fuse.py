@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,8 +10,8 @@ from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.progress import watcher
-from clusterea.cli.run_options import Device, Run, Seed, Settings
-from clusterea.config import FusionConfig, with_settings
+from clusterea.cli.run_options import Device, Run, Settings
+from clusterea.config import with_settings
 from clusterea.config.preset import both_ways, listed
 from clusterea.pipeline import Artifacts, choose_device, fuse_stage, measured
 from clusterea.pipeline.encoding import without_seeds
@@ -18,6 +19,7 @@ from clusterea.pipeline.stored import (
     encoder_keys,
     sample_key,
     stored_embeddings,
+    stored_fusion,
     stored_held_out,
     stored_partition,
 )
@@ -27,26 +29,39 @@ from clusterea.workspace import Workspace
 def fuse(
     run: Run,
     samplers: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME,…", help="Whose mini-batches; each as `clusterea sample` last made them."
+            metavar="NAME,…",
+            help="Whose mini-batches; each as `clusterea sample` last made them.",
+            show_default="those that align had, else cmcs,iscs",
         ),
-    ] = "cmcs,iscs",
+    ] = None,
     settings: Settings = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Same seed, same result.", show_default="align's, else 0"),
+    ] = None,
     device: Device = "auto",
 ) -> None:
-    """Fuses local and global similarities into one sparse matrix."""
+    """Fuses local and global similarities into one sparse matrix.
+
+    After `align` it begins with the settings that `align` had, and --set changes them.
+    """
     from clusterea.samplers import find_sampler
 
-    config = with_settings(FusionConfig(seed=seed), settings or [], stage="fusion")
-    named = both_ways(listed(samplers))
-    for sampler in named:
-        find_sampler(sampler)
     place = choose_device(device)
+    asked = None if samplers is None else both_ways(listed(samplers))
+    for sampler in asked or ():
+        find_sampler(sampler)
     workspace = Workspace(run)
     task = workspace.load_benchmark().task
     encoders = encoder_keys(workspace, task)
+    config, named = stored_fusion(workspace)
+    if asked is not None:
+        named = asked
+    if seed is not None:
+        config = replace(config, seed=seed)
+    config = with_settings(config, settings or [], stage="fusion")
     held = stored_held_out(workspace, encoders["train"])
     if held is not None:  # they are matched like others, so that the confidence can be fitted
         task = without_seeds(task, held)

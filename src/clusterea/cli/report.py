@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
@@ -17,7 +14,12 @@ from clusterea.workspace import Workspace
 def report(run: Run) -> None:
     """Writes report.html, and metrics.json where there are test links, from what a run found."""
     from clusterea.pipeline.outputs import write_page
-    from clusterea.pipeline.stored import fused_partitions, is_matched, stored_alignment
+    from clusterea.pipeline.stored import (
+        fused_partitions,
+        is_matched,
+        stored_alignment,
+        stored_description,
+    )
 
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
@@ -27,7 +29,7 @@ def report(run: Run) -> None:
             run, "fused a similarity after its last links. Run `clusterea match` first."
         )
     metrics = of_run(workspace, benchmark) if len(benchmark.test_links) else None
-    described = _described(workspace)
+    described = stored_description(workspace, "match")
     write_page(
         workspace,
         benchmark,
@@ -39,16 +41,3 @@ def report(run: Run) -> None:
         described.get("self_training", []),
     )
     OUTPUT.print(f"  {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
-
-
-def _described(workspace: Workspace) -> dict[str, Any]:
-    """What `align` wrote about the run; nothing where these links were made stage by stage."""
-    path = workspace.folder / "run.json"
-    if not path.is_file():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        is_of_these = found["artifacts"]["match"] == workspace.current("match")
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(path, "is damaged; delete it to do without.") from error
-    return found if is_of_these else {}

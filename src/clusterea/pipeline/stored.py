@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusterea.errors import DataError
+from clusterea.config import FusionConfig
+from clusterea.config.preset import both_ways
+from clusterea.errors import DataError, InputError
 from clusterea.pipeline.artifacts import (
     read_artifact,
     unpack_alignment,
@@ -134,6 +136,33 @@ def stored_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
 def stored_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
     """The alignment that was matched last."""
     return unpack_alignment(read_artifact(workspace, current_key(workspace, "match", task)))
+
+
+def stored_description(workspace: Workspace, stage: str) -> dict[str, Any]:
+    """What `align` wrote about the run; nothing where what `stage` made last is not of it."""
+    path = workspace.folder / "run.json"
+    if not path.is_file():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        is_of_it = found["artifacts"][stage] == workspace.current(stage)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(path, "is damaged; delete it to do without.") from error
+    return found if is_of_it else {}
+
+
+def stored_fusion(workspace: Workspace) -> tuple[FusionConfig, tuple[str, ...]]:
+    """How `align` fused the embeddings of the run, and with which samplers; else the defaults."""
+    described = stored_description(workspace, "train")
+    if not described:
+        return FusionConfig(), both_ways(["cmcs", "iscs"])
+    try:
+        config = described["config"]
+        return FusionConfig(**config["fusion"]), tuple(config["samplers"])
+    except (KeyError, TypeError, InputError) as error:
+        raise DataError(
+            workspace.folder / "run.json", "is of another version; delete it to do without."
+        ) from error
 
 
 def is_matched(workspace: Workspace) -> bool:
