@@ -112,6 +112,15 @@ class TestAfterRounds:
         assert taken
         assert clusterea_command("report", run).code == 0
 
+    def test_a_further_encoder_of_other_data(self, run: Path, clusterea_command: Command) -> None:
+        path = run / current(run, "train-3") / "recipe.json"
+        recipe = json.loads(path.read_text())
+        recipe["parents"]["task"] = "task-of-others"
+        path.write_text(json.dumps(recipe))
+        ran = clusterea_command("fuse", run, "--set", "candidates=7", *CPU)
+        assert ran.code == 2
+        assert "its result of `clusterea train` is of other graphs or seeds" in ran.err
+
     def test_training_anew_leaves_one_encoder(
         self, run: Path, pair: Path, clusterea_command: Command
     ) -> None:

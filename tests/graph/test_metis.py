@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 from itertools import combinations
 from pathlib import Path
 
@@ -121,13 +122,21 @@ class TestBeside:
 
     def test_can_be_stopped(self) -> None:
         beside = MetisBeside(CLIQUES, 2, 0)
-        process, folder = beside._process, Path(beside._folder.name)
+        process = beside._process
         assert process.poll() is None
-        assert folder.is_dir()
         beside.stop()
         assert process.poll() is not None
-        assert not folder.exists()
         beside.stop()  # twice is once
+
+    def test_leaves_no_file_even_if_nobody_stops_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        beside = MetisBeside(CLIQUES, 2, 0)
+        assert not list(tmp_path.iterdir())  # while it runs
+        beside.result()
+        assert not list(tmp_path.iterdir())
+        beside.stop()
 
     def test_stopping_when_it_is_done_leaves_nothing_open(self) -> None:
         beside = MetisBeside(CLIQUES, 2, 0)

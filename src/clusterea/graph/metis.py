@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -78,21 +77,25 @@ def metis(
 
 
 class MetisBeside:
-    """METIS in a process of its own: it holds Python's lock for as long as it runs."""
+    """METIS in a process of its own: it holds Python's lock for as long as it runs.
+
+    The graph goes there, and the parts come back, by files without a name: a run that is killed
+    leaves nothing behind.
+    """
 
     def __init__(self, graph: SimpleGraph, num_parts: int, seed: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="clusterea-metis-")
-        folder = Path(self._folder.name)
-        self._file = folder / "parts.npy"
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
         self._parts: IntArray | None = None
-        np.save(folder / "offsets.npy", graph.offsets)
-        np.save(folder / "neighbors.npy", graph.neighbors)
-        self._process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
-            [sys.executable, "-m", __name__, str(folder), str(num_parts), str(seed)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        with tempfile.TemporaryFile() as given:
+            np.save(given, graph.offsets)
+            np.save(given, graph.neighbors)
+            given.seek(0)
+            self._process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
+                [sys.executable, "-m", __name__, str(num_parts), str(seed)],
+                stdin=given,
+                stdout=self._file,
+                stderr=subprocess.PIPE,
+            )
 
     def result(self) -> IntArray:
         """(nodes,): what `metis` returns, as soon as it is there."""
@@ -100,22 +103,24 @@ class MetisBeside:
             _, complaint = self._process.communicate()
             if self._process.returncode != 0:
                 raise RuntimeError(f"METIS failed: {complaint.decode(errors='replace').strip()}")
+            self._file.seek(0)
             self._parts = np.load(self._file)
         return self._parts
 
     def stop(self) -> None:
-        """Ends the process if it still runs, and removes its files."""
+        """Ends the process if it still runs."""
         self._process.kill()  # does nothing where it has ended
         self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
-        self._folder.cleanup()
+        self._file.close()
 
 
-def _main(folder: Path, num_parts: int, seed: int) -> None:
-    graph = SimpleGraph(np.load(folder / "offsets.npy"), np.load(folder / "neighbors.npy"))
-    np.save(folder / "parts.npy", metis(graph, num_parts, seed))
+def _main(num_parts: int, seed: int) -> None:
+    given = sys.stdin.buffer
+    graph = SimpleGraph(np.load(given), np.load(given))
+    np.save(sys.stdout.buffer, metis(graph, num_parts, seed))
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    _main(int(sys.argv[1]), int(sys.argv[2]))

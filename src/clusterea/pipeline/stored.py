@@ -32,7 +32,7 @@ STAGES = ("train", "fuse", "match")  # each made from the one before it
 
 
 def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
-    """The key of what train, fuse or match made last, or of the similarity of the rehearsal.
+    """The key of what train, fuse or match made last, of a further encoder, or of the rehearsal.
 
     Raises:
         DataError: It has made nothing yet, or made it of other graphs or seeds: another command
@@ -44,14 +44,14 @@ def current_key(workspace: Workspace, stage: str, task: AlignmentTask) -> str:
         )
     key = workspace.current(stage)
     of = key
-    made_by = "fuse" if stage == "rehearsal" else stage
+    made_by = "fuse" if stage == "rehearsal" else stage.partition("-")[0]
     for parent in reversed(STAGES[: STAGES.index(made_by)]):
         of = _parents(workspace, of).get(parent, "")
     made_of = _parents(workspace, of).get("task")
     if made_of is not None and made_of != task_key(task):
         raise DataError(
             workspace.folder,
-            f"its result of `clusterea {stage}` is of other graphs or seeds than it holds now. "
+            f"its result of `clusterea {made_by}` is of other graphs or seeds than it holds now. "
             f"Run `clusterea {STAGES[0]}` and what follows again, or `align`.",
         )
     return key
@@ -62,7 +62,7 @@ def encoder_keys(workspace: Workspace, task: AlignmentTask) -> dict[str, str]:
     keys = {encoder_name(0): current_key(workspace, "train", task)}
     while workspace.has(encoder_name(len(keys))):
         name = encoder_name(len(keys))
-        keys[name] = workspace.current(name)
+        keys[name] = current_key(workspace, name, task)
     return keys
 
 
