@@ -106,3 +106,12 @@ def test_the_same_again() -> None:
     source, target, ties = problem(300, 200, 8, distinct=100)
     one, other = (nearest_approximate(source, target, 5, ties, 0, compared=40) for _ in range(2))
     assert_same(one, other)
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+@pytest.mark.parametrize("side", [0, 1])
+def test_numbers_that_are_none(side: int, number: float) -> None:
+    source, target, ties = problem(300, 400, 8)
+    (source, target)[side][-1, 2] = number
+    with pytest.raises(ValueError, match=r"^embeddings must be finite\.$"):
+        nearest_approximate(source, target, 5, ties, 0, compared=50)

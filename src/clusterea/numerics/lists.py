@@ -20,12 +20,11 @@ from clusterea.numerics.knn import (
     Nearest,
     Neighbors,
     Progress,
-    extended,
     none_found,
     rescored,
 )
 from clusterea.numerics.segments import offsets_of
-from clusterea.numerics.ties import tie_vectors
+from clusterea.numerics.ties import as_dimensions, tie_vectors
 from clusterea.types import Pair
 
 COMPARED = 1 << 15  # rows of the other side that a row is compared with, at least
@@ -66,6 +65,10 @@ def nearest_approximate(
     width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
     if not width.source or not width.target:
         return sizes.map(lambda rows: none_found(rows, source.device))
+    if not all(
+        bool(part.isfinite().all()) for side in sides for part in _parts(side, ROWS_AT_ONCE)
+    ):
+        raise ValueError("embeddings must be finite.")
     vectors = tie_vectors(ties, seed)
     centers = _centers(sides, ties)
     lists = sides.map(lambda side: _Lists.of(side, centers))
@@ -110,20 +113,22 @@ def _searched(
 ) -> Tensor:
     """(source rows, width) int32: the nearest targets that were looked at, in no order."""
     chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
-    by_list = lists.target.members
-    others = extended(sides.target[by_list], ties.target[by_list], 0)
     for number in range(lists.source.count):
         members = lists.source.members_of(number)
         if len(members):
             mean = sides.source[members].mean(0)
-            places = lists.target.nearest_to(mean, centers, max(compared, width))
-            near = others[places]
-            for part in _parts(members, BLOCK_CELLS["cpu"] // len(places)):
-                rows = extended(sides.source[part], ties.source[part], 0)[: len(part)]
-                best = (rows @ near.T).topk(width, dim=1, sorted=False).indices
-                chosen[part] = by_list[places[best]].int()
+            near = lists.target.nearest_to(mean, centers, max(compared, width))
+            others = _factors(sides.target, ties.target, near)
+            for part in _parts(members, BLOCK_CELLS["cpu"] // len(near)):
+                cells = _factors(sides.source, ties.source, part) @ others.T
+                chosen[part] = near[cells.topk(width, dim=1, sorted=False).indices].int()
         tell()
     return chosen
+
+
+def _factors(side: Tensor, ties: Tensor, rows: Tensor) -> Tensor:
+    """(rows, dim and more): these rows of a side, as factors of products."""
+    return torch.cat([side[rows], as_dimensions(ties[rows])], dim=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,14 +152,12 @@ class _Lists:
         return self.members[self.offsets[number] : self.offsets[number + 1]]
 
     def nearest_to(self, mean: Tensor, centers: Tensor, count: int) -> Tensor:
-        """(places,) int64 among the members: of the nearest lists, whole, until they are enough."""
+        """(rows,) int64: those of the nearest lists, whole, until they are enough."""
         order = (centers @ mean).argsort(descending=True, stable=True)
         order = torch.cat([order, order.new_tensor([len(centers)])])  # zeros tell nothing
         sizes = self.offsets.diff()[order]
         taken = order[: int(torch.searchsorted(sizes.cumsum(0), count)) + 1]
-        return torch.cat(
-            [torch.arange(*self.offsets[number : number + 2].tolist()) for number in taken.tolist()]
-        )
+        return torch.cat([self.members_of(number) for number in taken.tolist()])
 
 
 def _centers(sides: Pair[Tensor], ties: Pair[Tensor]) -> Tensor:
