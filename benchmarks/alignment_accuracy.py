@@ -48,6 +48,7 @@ from torch import Tensor
 import clusterea
 from clusterea.config import preset
 from clusterea.evaluation import judge
+from clusterea.evaluation.verdicts import verdicts
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.undecided import undecided
 from clusterea.matching import match
@@ -139,14 +140,6 @@ def read(data: Path, pair: str) -> Benchmark:
         return clusterea.load(folder)
     how = "first" if pair.startswith("ids") else "random"
     return clusterea.load(folder, split=how, seeds_share=share)
-
-
-def verdicts(links: IntArray, pairs: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(links,) each: which have an entity of `pairs`, at either end, and which are one of them."""
-    touching = np.isin(links[:, 0], pairs[:, 0]) | np.isin(links[:, 1], pairs[:, 1])
-    width = int(max(links[:, 1].max(initial=0), pairs[:, 1].max(initial=0))) + 1
-    ids, wanted = (each[:, 0] * width + each[:, 1] for each in (links, pairs))
-    return touching, np.isin(ids, wanted)
 
 
 def calibration_error(confidence: NDArray[Any], is_right: NDArray[np.bool_]) -> float:

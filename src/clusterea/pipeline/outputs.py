@@ -183,16 +183,15 @@ def _described(
 
 def self_training(rounds: Sequence[Round], benchmark: Benchmark) -> list[dict[str, int]]:
     """What each round learned from; where there are test links, how many of them were right."""
-    links = benchmark.test_links
-    partner = dict(links.tolist())
-    targets = set(links[:, 1].tolist())
+    from clusterea.evaluation.verdicts import verdicts
+
     found = []
     for number, each in enumerate(rounds, start=1):
-        pairs = each.pseudo_seeds.tolist()
+        pairs = each.pseudo_seeds.cpu().numpy()
         row = {"round": number, "pseudo_seeds": len(pairs), "new": each.num_new}
-        if len(links):
-            judged = [(s, t) for s, t in pairs if s in partner or t in targets]
-            row |= {"judged": len(judged), "right": sum(partner.get(s) == t for s, t in judged)}
+        if len(benchmark.test_links):
+            told, is_right = verdicts(pairs, benchmark.test_links)
+            row |= {"judged": int(told.sum()), "right": int(is_right.sum())}
         found.append(row)
     return found
 

@@ -92,20 +92,13 @@ def judged(links: IntArray, benchmark: Benchmark) -> NDArray[np.int8]:
     A test link or a seed that holds one end of another link contradicts it; so does the knowledge
     that one end has no counterpart.
     """
-    task, test_links = benchmark.task, benchmark.test_links
-    width = task.graphs.target.num_entities
-    known = np.concatenate([task.seeds, test_links])
-    if benchmark.dangling is None:
-        decided = (known[:, 0], known[:, 1])
-    else:
-        decided = (
-            np.concatenate([known[:, 0], benchmark.dangling.source]),
-            np.concatenate([known[:, 1], benchmark.dangling.target]),
-        )
-    out = np.full(len(links), UNKNOWN, dtype=np.int8)
-    out[np.isin(links[:, 0], decided[0]) | np.isin(links[:, 1], decided[1])] = WRONG
-    out[np.isin(links @ [width, 1], known @ [width, 1])] = RIGHT
-    return out
+    from clusterea.evaluation.verdicts import verdicts  # with torch
+
+    told, is_right = verdicts(links, np.concatenate([benchmark.task.seeds, benchmark.test_links]))
+    if benchmark.dangling is not None:
+        for ends, alone in zip(links.T, benchmark.dangling, strict=True):
+            told = told | np.isin(ends, alone)
+    return np.where(is_right, RIGHT, np.where(told, WRONG, UNKNOWN)).astype(np.int8)
 
 
 def draw(confidence: NDArray[Any], sample: int, seed: int) -> list[tuple[int, Drawn]]:
