@@ -172,18 +172,20 @@ def figure_4(results: Path) -> str:
     if not here:
         return "\n".join([*parts, "Not run."]) + "\n"
     found = {
-        (row, pair): seconds_by_stage(on_one_machine(shown(results, row, pair)))
+        (row, pair): on_one_machine(shown(results, row, pair))
         for pair in here
         for row in CLUSTER_EA
     }
-    names = list(dict.fromkeys(name for stages in found.values() for name in stages))
+    names = list(dict.fromkeys(name for own in found.values() for name in seconds_by_stage(own)))
     lines = []
-    for (row, pair), stages in found.items():
-        every = [
-            f"{each:.1f}" for each in [*(stages.get(n, 0.0) for n in names), sum(stages.values())]
-        ]
-        lines.append([row, pair, *(every if stages else ["not run"] * len(every))])
-    head = ["seconds", "pair", *names, "in all"]
+    for (row, pair), own in found.items():
+        if not own:
+            lines.append([row, pair, *["not run"] * (len(names) + 1), ""])
+            continue
+        stages = seconds_by_stage(own)
+        every = [*(stages.get(name, 0.0) for name in names), sum(stages.values())]
+        lines.append([row, pair, *(f"{each:.1f}" for each in every), own[-1]["hardware"]])
+    head = ["seconds", "pair", *names, "in all", "on"]
     parts += [*table(head, lines), "", *notes(results, CLUSTER_EA, here)]
     return "\n".join(parts).rstrip("\n") + "\n"
 
