@@ -495,8 +495,11 @@ def plot(path: Path, every: Sequence[Series]) -> None:
                 draw(grid[i][j], series, label, least, read)
         for axes, series in zip(grid[0], every, strict=True):
             axes.set_title(f"{series.preset}\n{series.where}", loc="left", color=INK)
-        for axes in grid[-1]:
-            axes.set_xlabel("entities of both sides")
+        for column in grid.T:
+            with_data = [axes for axes in column if axes.has_data()]
+            with_data[-1].set_xlabel("entities of both sides")
+            for axes in column[len(with_data) :]:  # a CPU has no GPU memory
+                axes.set_axis_off()
         handles = [
             line([], [], color=look.color, marker=look.marker, label=look.label)
             for name, look in LOOKS.items()
