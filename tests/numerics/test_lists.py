@@ -55,6 +55,18 @@ def test_who_looks_at_all_finds_all(
             assert torch.equal(one.indices, other.indices)
 
 
+@pytest.mark.parametrize("columns", [1000, 1999, 4096])
+@pytest.mark.parametrize("distinct", [None, 50])
+def test_finds_all_among_many(columns: int, distinct: int | None) -> None:
+    """So many that the best cells are looked for in groups, and some are padding."""
+    source, target, ties = problem(70, columns, distinct=distinct)
+    target[5:10] = 0.0
+    exact = nearest(source, -target, 20, ties, 0)  # with cosines below those of padding
+    found = nearest_approximate(source, -target, 20, ties, 0, compared=columns, spare=4)
+    for one, other in zip(found, exact, strict=True):
+        assert torch.equal(one.values, other.values)
+
+
 @pytest.mark.parametrize("compared", [1, 50])
 def test_rows_are_full_and_values_are_cosines(compared: int) -> None:
     source, target, ties = problem(100, 400, distinct=300)

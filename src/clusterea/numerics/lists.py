@@ -27,7 +27,8 @@ from clusterea.numerics.segments import offsets_of
 from clusterea.numerics.ties import as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-COMPARED = 1 << 15  # rows of the other side that a row is compared with, at least
+COMPARED = 1 << 16  # rows of the other side that a row is compared with, at least
+GROUP = 32  # cells of one maximum
 DRAWN = 64  # rows for each center that the centers are found on
 ROUNDS = 10  # of moving the centers
 ROWS_AT_ONCE = 8192  # whose center is looked for
@@ -113,22 +114,58 @@ def _searched(
 ) -> Tensor:
     """(source rows, width) int32: the nearest targets that were looked at, in no order."""
     chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
+    mine, theirs, products = _Room(), _Room(), _Room()
     for number in range(lists.source.count):
         members = lists.source.members_of(number)
         if len(members):
             mean = sides.source[members].mean(0)
             near = lists.target.nearest_to(mean, centers, max(compared, width))
-            others = _factors(sides.target, ties.target, near)
-            for part in _parts(members, BLOCK_CELLS["cpu"] // len(near)):
-                cells = _factors(sides.source, ties.source, part) @ others.T
-                chosen[part] = near[cells.topk(width, dim=1, sorted=False).indices].int()
+            others = _factors(sides.target, ties.target, near, theirs)
+            for part in _parts(members, BLOCK_CELLS["cpu"] // len(others)):
+                own = _factors(sides.source, ties.source, part, mine)
+                cells = torch.mm(own, others.T, out=products.shaped(len(own), len(others)))
+                cells[:, len(near) :] = -torch.inf  # padding
+                chosen[part] = near[_best(cells[: len(part)], width)].int()
         tell()
     return chosen
 
 
-def _factors(side: Tensor, ties: Tensor, rows: Tensor) -> Tensor:
-    """(rows, dim and more): these rows of a side, as factors of products."""
-    return torch.cat([side[rows], as_dimensions(ties[rows])], dim=1)
+class _Room:
+    """Memory that is used again: to touch it for the first time takes as long as to fill it."""
+
+    def __init__(self) -> None:
+        self._numbers = torch.empty(0)
+
+    def shaped(self, rows: int, columns: int) -> Tensor:
+        """(rows, columns) float32: what was there before is still in it."""
+        if self._numbers.numel() < rows * columns:
+            self._numbers = torch.empty(rows * columns)
+        return self._numbers[: rows * columns].view(rows, columns)
+
+
+def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room) -> Tensor:
+    """(padded rows, dim and more): these rows of a side, as factors of products."""
+    dim = side.shape[1]
+    result = room.shaped(-(-len(rows) // GROUP) * GROUP, dim + ties.shape[1])
+    torch.index_select(side, 0, rows, out=result[: len(rows), :dim])
+    result[: len(rows), dim:] = as_dimensions(ties[rows])
+    result[len(rows) :] = 0.0
+    return result
+
+
+def _best(cells: Tensor, width: int) -> Tensor:
+    """(rows, width) int64: the columns of the largest cells of each row, in no order.
+
+    They lie in the groups with the largest maxima. Cells a stride apart form a group.
+    """
+    count = cells.shape[1] // GROUP
+    if count < width:
+        return cells.topk(width, dim=1, sorted=False).indices
+    groups = cells.view(len(cells), GROUP, count)
+    near = groups.amax(1).topk(width, dim=1, sorted=False).indices
+    inside = groups.gather(2, near.unsqueeze(1).expand(-1, GROUP, -1)).flatten(1)
+    which = inside.topk(width, dim=1, sorted=False).indices
+    return near.gather(1, which % width) + which // width * count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
