@@ -100,14 +100,14 @@ def _memory(host: int, gpu: int) -> str:
     return f"{size(host)} of memory" + (f" and {size(gpu)} on the GPU" if gpu else "")
 
 
-# Seconds for a step of training at a row touched, and for labels, samplers and files at an entity;
-# products a second of the search. Measured on two CPU cores and on one H200. Rough: other machines
-# differ by a factor of a few.
+# Seconds for a step of training at a row touched, for a number of labels and their features, for
+# samplers and files at an entity; products a second of the search. Measured on two CPU cores and on
+# one H200. Rough: other machines differ by a factor of a few.
 SECONDS_A_ROW = {"cpu": 8e-5, "cuda": 4e-8}
-SECONDS_A_LABEL = {"cpu": 2e-4, "cuda": 5e-6}
+SECONDS_A_LABEL = {"cpu": 5e-8, "cuda": 4e-9}
 SECONDS_OF_SAMPLING = {"cpu": 7e-4, "cuda": 1.5e-5}
-SECONDS_AN_ENTITY = {"cpu": 2e-4, "cuda": 4e-5}
-PRODUCTS_A_SECOND = {"cpu": 3e10, "cuda": 5e13}
+SECONDS_AN_ENTITY = {"cpu": 4e-5, "cuda": 4e-5}
+PRODUCTS_A_SECOND = {"cpu": 6e10, "cuda": 5e13}
 
 
 def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
@@ -119,7 +119,8 @@ def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
     seconds = sum(sizes) * SECONDS_AN_ENTITY[kind]
     for encoder in config.encoders():
         if isinstance(encoder, PropagationConfig):
-            seconds += (1 + rounds * folds) * sum(sizes) * SECONDS_A_LABEL[kind]
+            numbers = sum(sizes) * (encoder.dimension + encoder.features)
+            seconds += (1 + rounds * folds) * numbers * SECONDS_A_LABEL[kind]
             continue
         # The last round has about twice the seeds.
         learned = task.num_seeds * (1 + (2 * folds if rounds else 0))

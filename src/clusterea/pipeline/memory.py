@@ -123,14 +123,17 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     entities = sum(graph.num_entities for graph in task.graphs)
     triples = sum(graph.num_triples for graph in task.graphs)
     embeddings = 4 * sum(widths(config)) * entities
-    similarity = 3 * 20 * CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
+    free = entities - 2 * task.num_seeds
+    cells = CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
+    if not config.samplers:
+        cells = config.fusion.candidates * free  # those of both directions
+    similarity = 3 * PART_BYTES * cells
     cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
     block = _largest_block(task, config.sampling) * cell if config.samplers else 0
     table = entities * max(4 * _working(each) for each in config.encoders())
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
     if device.type == "cuda":
-        free = entities - 2 * task.num_seeds
         fused = max(_beside_a_block(free, config, device) + block, similarity)
         gpu = max(table + graph + embeddings // 2, fused)
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
