@@ -162,6 +162,14 @@ class TestExpected:
         few = expected_memory(task, quick("sampling.num_batches=1"), CPU)
         assert few.host - expected_memory(task, alone, CPU).host > 8000 * 8000 * 4
 
+    def test_candidates_count_where_there_are_no_mini_batches(self) -> None:
+        task = benchmark((9000, 8000), degree=3).task
+        few, many = (
+            expected_memory(task, quick(f"fusion.candidates={number}", samplers=[]), CPU)
+            for number in (100, 200)
+        )
+        assert many.host - few.host == 3 * 20 * 100 * (17_000 - 2 * task.num_seeds)
+
     def test_large_mini_batches_count(self) -> None:
         task = benchmark((9000, 8000), degree=3).task
         few, many = (

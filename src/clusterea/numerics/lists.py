@@ -120,12 +120,12 @@ def _searched(
         if len(members):
             mean = sides.source[members].mean(0)
             near = lists.target.nearest_to(mean, centers, max(compared, width))
-            others = _factors(sides.target, ties.target, near, theirs)
+            others = _factors(sides.target, ties.target, near, theirs, GROUP)
             for part in _parts(members, BLOCK_CELLS["cpu"] // len(others)):
                 own = _factors(sides.source, ties.source, part, mine)
                 cells = torch.mm(own, others.T, out=products.shaped(len(own), len(others)))
                 cells[:, len(near) :] = -torch.inf  # padding
-                chosen[part] = near[_best(cells[: len(part)], width)].int()
+                chosen[part] = near[_best(cells, width)].int()
         tell()
     return chosen
 
@@ -143,10 +143,10 @@ class _Room:
         return self._numbers[: rows * columns].view(rows, columns)
 
 
-def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room) -> Tensor:
-    """(padded rows, dim and more): these rows of a side, as factors of products."""
+def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room, multiple: int = 1) -> Tensor:
+    """(rows, padded to a multiple; dim and more): these rows of a side, as factors of products."""
     dim = side.shape[1]
-    result = room.shaped(-(-len(rows) // GROUP) * GROUP, dim + ties.shape[1])
+    result = room.shaped(-(-len(rows) // multiple) * multiple, dim + ties.shape[1])
     torch.index_select(side, 0, rows, out=result[: len(rows), :dim])
     result[: len(rows), dim:] = as_dimensions(ties[rows])
     result[len(rows) :] = 0.0
