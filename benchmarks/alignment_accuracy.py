@@ -5,8 +5,9 @@ part of the `default` preset is worth.
         [--pairs NAME …] [--seeds 0 1 2] [--baseline]
     .venv/bin/python benchmarks/alignment_accuracy.py --only-table --out FILE … [--markdown]
 
-FOLDER holds the pairs. `ids…`: the first 30 % of the links are seeds; `dbp15k…`: the split given;
-others: a random 30 %, the same for every seed of a run. A number behind a folder's name is another
+FOLDER holds the pairs; `NAME-generated` is generated with the counts of NAME. `ids…` and `dbp1m…`:
+the first 30 % of the links are seeds; `dbp15k…`: the split given; others: a random 30 %, the same
+for every seed of a run. A number behind a folder's name is another
 share in percent: `contea-fr-en-10`. FILE is whole after each run; a run that it has with the same
 config is not run again, one that failed is. After a change of the code take another FILE.
 
@@ -30,7 +31,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import re
 import sys
 import time
 import traceback
@@ -59,11 +59,11 @@ from clusterea.pipeline.encoding import held_out_stage
 from clusterea.pipeline.outputs import self_training, versions
 from clusterea.types import Benchmark, IntArray
 from clusterea.workspace import write_json
+from pairs import place_of, read
 from provenance import commit, device_name, without_round
 
 Record = dict[str, Any]
 BINS = 15  # of the expected calibration error
-SHARE = 0.3  # of links that are seeds, where the data does not say
 PAIRS = (
     "ids15k-en-fr",
     "ids15k-en-de",
@@ -123,23 +123,6 @@ LEAST: dict[str, tuple[float, float | None]] = {
 
 
 # ---- what is measured
-
-
-def place_of(data: Path, pair: str) -> tuple[Path, float]:
-    """The folder of a pair, and the share of its links that are seeds."""
-    named = re.fullmatch(r"(.+)-(\d\d?)", pair)
-    if named is None or (data / pair).is_dir():
-        return data / pair, SHARE
-    return data / named[1], int(named[2]) / 100
-
-
-def read(data: Path, pair: str) -> Benchmark:
-    """The pair with its usual split."""
-    folder, share = place_of(data, pair)
-    if pair.startswith("dbp15k"):
-        return clusterea.load(folder)
-    how = "first" if pair.startswith("ids") else "random"
-    return clusterea.load(folder, split=how, seeds_share=share)
 
 
 def calibration_error(confidence: NDArray[Any], is_right: NDArray[np.bool_]) -> float:
@@ -580,9 +563,11 @@ def asked() -> argparse.Namespace:
     if arguments.only_table:
         if not arguments.out:
             parser.error("--only-table needs --out.")
-    elif arguments.data is None or len(arguments.out) > 1:
-        parser.error("a measurement needs --data, and one --out at most.")
+    elif len(arguments.out) > 1:
+        parser.error("a measurement has one --out at most.")
     elif arguments.pairs is None:
+        if arguments.data is None:
+            parser.error("a measurement needs --data or --pairs.")
         arguments.pairs = [p for p in PAIRS if place_of(arguments.data, p)[0].is_dir()]
     return arguments
 

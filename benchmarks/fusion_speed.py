@@ -14,14 +14,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
 from clusterea.config import preset
-from clusterea.data.synthetic import SHAPES, generate
+from clusterea.data.synthetic import SHAPES
 from clusterea.evaluation import evaluate
 from clusterea.evaluation.overlap import overlap
 from clusterea.fusion import fuse
@@ -32,8 +31,8 @@ from clusterea.samplers import Place, sample
 from clusterea.training import train
 from clusterea.types import IntArray, KnowledgeGraph
 from clusterea.workspace import task_key
+from pairs import generated
 
-SEEDS_SHARE = 0.3
 # What each stage may take on one H200-class GPU with 16 cores: seconds, GB of GPU memory.
 BARS: dict[str, tuple[float, float | None]] = {
     "cmcs": (30, None),
@@ -85,10 +84,8 @@ def main() -> None:
     device = choose_device(arguments.device)
     stages = Stages(device, arguments.out)
 
-    whole = stages.run("generation", lambda: generate(SHAPES[arguments.like], seed=0))
-    count = int(SEEDS_SHARE * whole.task.num_seeds)
-    task = replace(whole.task, seeds=whole.task.seeds[:count])
-    benchmark = replace(whole, task=task, test_links=whole.task.seeds[count:])
+    benchmark = stages.run("generation", lambda: generated(SHAPES[arguments.like]))
+    task = benchmark.task
     larger = max(graph.num_entities for graph in task.graphs)
     settings = [f"training.epochs={arguments.epochs}", "sampling.classifier=softmax"]
     config = preset("paper", larger, settings=settings)

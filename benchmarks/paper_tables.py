@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-GENERATED = "-generated"  # behind a pair's name: another with its counts
+from pairs import GENERATED
+
 CLASSIFIER = "xgboost"  # the paper's
 FR15, DE15, FR100, DE100 = "ids15k-en-fr", "ids15k-en-de", "ids100k-en-fr", "ids100k-en-de"
 FR1M, DE1M = "dbp1m-en-fr", "dbp1m-en-de"

@@ -31,10 +31,8 @@ from typing import Any, Protocol, TypeVar, get_args
 import torch
 from torch import Tensor
 
-import clusterea
 from clusterea.config import Config, TrainingConfig, preset, training_config, with_settings
 from clusterea.config.sampling import ClassifierName
-from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import InputError
 from clusterea.evaluation import evaluate
 from clusterea.pipeline import (
@@ -51,13 +49,13 @@ from clusterea.pipeline.largeea import METIS_CPS, largeea
 from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
 from clusterea.types import Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import recipe_key, task_key
-from paper_tables import CLASSIFIER, DE15, FR15, GENERATED, SAME
+from pairs import read
+from paper_tables import CLASSIFIER, DE15, FR15, SAME
 from provenance import commit, device_name
 from records import Record, add_record, records_of
 from results_page import beyond_table, page, with_results
 
 Value = TypeVar("Value")
-SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,21 +263,6 @@ ROWS: dict[str, Run] = {
 
 
 # ---- runs
-
-
-def read(data: Path | None, pair: str) -> Benchmark:
-    """A pair with 30 % of its links as seeds, or its own split."""
-    if pair.endswith(GENERATED):
-        whole = generate(SHAPES[pair.removesuffix(GENERATED)], seed=0)
-        links = whole.task.seeds
-        count = int(SHARE * len(links))
-        return replace(whole, task=whole.task.with_seeds(links[:count]), test_links=links[count:])
-    if data is None:
-        raise SystemExit(f"{pair}: --data must name the folder that holds it.")
-    if pair.startswith("dbp15k"):
-        return clusterea.load(data / pair)
-    how = "random" if pair.startswith("debian") else "first"
-    return clusterea.load(data / pair, split=how, seeds_share=SHARE)
 
 
 def identity(row: str, pair: str, seed: int, arguments: argparse.Namespace) -> Record:

@@ -40,7 +40,7 @@ from torch import Tensor
 
 import clusterea
 from clusterea.config import SamplingConfig, TrainingConfig, training_config, with_settings
-from clusterea.data.synthetic import SHAPES, generate
+from clusterea.data.synthetic import SHAPES
 from clusterea.errors import InputError
 from clusterea.evaluation.overlap import overlap
 from clusterea.graph.metis import MetisBeside, SimpleGraph, simple_graph
@@ -48,10 +48,10 @@ from clusterea.samplers import Place, metis_cut, sample
 from clusterea.training import train
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Pair, Partition
 from clusterea.workspace import Workspace, read_tensors, recipe_key, task_key, write_json
+from pairs import GENERATED, SEEDS_SHARE, generated
 from plots import Look, Panel, Point, small_multiples
 
 PAIRS = ("ids15k-en-fr", "ids15k-en-de")
-SEEDS_SHARE = 0.3
 # A row of the figure → the samplers it is the mean of
 ROWS: dict[str, tuple[str, ...]] = {
     "cmcs": ("cmcs",),
@@ -309,21 +309,9 @@ def embeddings_of(
     return Pair(tensors["source"], tensors["target"])
 
 
-def generated(shape: str) -> Benchmark:
-    """A generated pair with 30 % of its links as seeds and the others to judge by."""
-    whole = generate(SHAPES[shape], seed=0)
-    task = whole.task
-    seeds = int(SEEDS_SHARE * task.num_seeds)
-    return replace(
-        whole,
-        task=AlignmentTask(task.graphs, task.seeds[:seeds], task.tie_keys),
-        test_links=task.seeds[seeds:],
-    )
-
-
 def warm_up(samplers: Sequence[str], config: SamplingConfig, device: torch.device) -> None:
     """Loads libraries and the device's kernels, which no run is to pay for."""
-    task = generated("demo").task
+    task = generated(SHAPES["demo"]).task
     rows = task.graphs.map(lambda graph: torch.randn(graph.num_entities, 8))
     for sampler in samplers:
         run = Run("", "", sampler, replace(config, num_batches=2, gcn_epochs=2, kmeans_rounds=2), 0)
@@ -338,7 +326,7 @@ class Plan:
         self.samplers = [each for row in arguments.samplers for each in ROWS[row]]
         million = arguments.million
         self.shape = MILLION_SHAPE if million == "generate" else million
-        self.million = f"{self.shape}-generated" if self.shape in SHAPES else Path(million).name
+        self.million = f"{self.shape}{GENERATED}" if self.shape in SHAPES else Path(million).name
 
     @property
     def xgboost_device(self) -> str:
@@ -416,7 +404,7 @@ def measure_million(plan: Plan, records: Records, arguments: argparse.Namespace)
     start = time.perf_counter()
     is_generated = plan.shape in SHAPES
     benchmark = (
-        generated(plan.shape)
+        generated(SHAPES[plan.shape])
         if is_generated
         else clusterea.load(Path(arguments.million), seeds_share=SEEDS_SHARE)
     )

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import pairwise
 from multiprocessing import get_context
@@ -37,14 +37,13 @@ from typing import Any
 import torch
 
 from clusterea.config import LABEL_PROPAGATION, PRESETS, STAGES, Config, config_with, preset
-from clusterea.data.synthetic import SHAPES, PairShape, generate
+from clusterea.data.synthetic import SHAPES, PairShape
 from clusterea.errors import InputError
 from clusterea.pipeline import StageCost, align, choose_device, measured
-from clusterea.types import Benchmark
 from clusterea.workspace import write_json
+from pairs import generated, scaled
 from plots import FAINT, INK, PANEL_INCHES, STYLE, Look, save
 from provenance import commit, device_name, without_round
-from training_speed import SEEDS_SHARE, scaled
 
 ALWAYS = {"paper": ["sampling.classifier=softmax"]}  # XGBoost would be most of the time
 NEAR_LINEAR = 1.2
@@ -181,14 +180,6 @@ def measure(run: Run) -> Record:
         "device": device_name(device),
         "commit": commit(),
     }
-
-
-def generated(shape: PairShape) -> Benchmark:
-    """A generated pair with 30 % of its links as seeds and the others to judge by."""
-    whole = generate(shape, seed=0)
-    links = whole.task.seeds
-    count = int(SEEDS_SHARE * len(links))
-    return replace(whole, task=whole.task.with_seeds(links[:count]), test_links=links[count:])
 
 
 def warm_up(config: Config, device: torch.device) -> None:

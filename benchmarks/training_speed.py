@@ -12,7 +12,6 @@ import argparse
 import json
 import resource
 import time
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,29 +20,11 @@ import numpy as np
 import torch
 
 from clusterea.config import training_config, with_settings
-from clusterea.data.synthetic import SHAPES, PairShape, generate
+from clusterea.data.synthetic import SHAPES
 from clusterea.training import Progress
 from clusterea.training.train import Trainer
 from clusterea.types import AlignmentTask, Pair
-
-SEEDS_SHARE = 0.3
-
-
-def scaled(entities: int) -> PairShape:
-    """DBP1M's EN-FR at another size: so many entities on both sides together."""
-    like = SHAPES["dbp1m-en-fr"]
-    ratio = entities / sum(like.entities)
-    return replace(
-        like,
-        entities=like.entities.map(lambda n: round(n * ratio)),
-        triples=like.triples.map(lambda n: round(n * ratio)),
-    )
-
-
-def task_of(shape: PairShape) -> AlignmentTask:
-    """The generated pair with 30 % of its links as seeds."""
-    task = generate(shape, seed=0).task
-    return AlignmentTask(task.graphs, task.seeds[: int(SEEDS_SHARE * task.num_seeds)])
+from pairs import generated, scaled
 
 
 def synchronize(device: torch.device) -> None:
@@ -136,7 +117,7 @@ def main() -> None:
     shapes = [SHAPES[name] for name in arguments.like] + [scaled(n) for n in arguments.scale]
     results = []
     for shape in shapes:
-        task = task_of(shape)
+        task = generated(shape).task
         for model, settings in product(arguments.models, arguments.settings or [[]]):
             device = torch.device(arguments.device)
             results.append(measure(task, settings, device, arguments.steps, model))
