@@ -116,6 +116,6 @@ TABLES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "Table 3: the ablation": (
         ["ClusterEA-D", *ABLATION],
-        [FR15, DE15, FR1M, FR1M + GENERATED, "debian-1m"],
+        [FR15, DE15, FR1M, DE1M, FR1M + GENERATED, DE1M + GENERATED, "debian-1m"],
     ),
 }

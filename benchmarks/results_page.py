@@ -31,12 +31,12 @@ whose name ends in *generated* has the counts of the real one and another struct
 is not the paper's to compare with.
 
 Of a stage that several rows share, which was run once, each row has the seconds. Where a row ran
-*beside other runs*, all took longer than they would alone. Seconds and memory are those of the
-quickest machine that a row ran on. Rows of the paper end with the similarity; `default`, the same
-without support and without self-training, and `fast` with the matched links. `oracle filter` is
-ClusterEA-D with mini-batches cut down by the test links, as the authors' release does: no result,
-but what that is worth. H@1 with a range behind it is a mean over two or three seeds; without one it
-is of a single seed.
+*beside other runs*, that many at the most, it took longer than it would alone. Seconds and memory
+are those of the quickest machine that a row ran on. Rows of the paper end with the similarity;
+`default`, the same without support and without self-training, and `fast` with the matched links.
+`oracle filter` is ClusterEA-D with mini-batches cut down by the test links, as the authors' release
+does: no result, but what that is worth. H@1 with a range behind it is a mean over two or three
+seeds; without one it is of a single seed.
 """
 BEYOND = """\
 Means over the seeds that were run: the tables below have the ranges. `default` self-trains. What
@@ -103,8 +103,11 @@ def notes(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> Iterator[
             for record in shown(results, row, pair)[-1:]:
                 for how in way(record):
                     otherwise.setdefault((how, pair), []).append(row)
+    alike: dict[tuple[str, str], list[str]] = {}
     for (how, pair), names in otherwise.items():
-        yield f"With {how} on {pair}: {', '.join(names)}."
+        alike.setdefault((how, ", ".join(names)), []).append(pair)
+    for (how, named), places in alike.items():
+        yield f"With {how} on {', '.join(places)}: {named}."
         yield ""
 
 
