@@ -7,9 +7,9 @@ part of the `default` preset is worth.
 
 FOLDER holds the pairs; `NAME-generated` is generated with the counts of NAME. `ids…` and `dbp1m…`:
 the first 30 % of the links are seeds; `dbp15k…`: the split given; others: a random 30 %, the same
-for every seed of a run. A number behind a folder's name is another
-share in percent: `contea-fr-en-10`. FILE is whole after each run; a run that it has with the same
-config is not run again, one that failed is. After a change of the code take another FILE.
+for every seed of a run. A number behind a folder's name is another share in percent:
+`contea-fr-en-10`. FILE is whole after each run; a run that it has with the same config is not run
+again, one that failed is. After a change of the code take another FILE.
 
 Ranks are source to target among the test targets, ties at their expectation. Confidence is judged
 on returned links with an entity of a test link: right is what is a test link. Precision counts all
