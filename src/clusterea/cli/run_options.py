@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from clusterea.errors import InputError
+
 Run = Annotated[
     Path,
     typer.Argument(
@@ -20,4 +22,18 @@ Settings = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Any setting of this stage."),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")]
+MinConfidence = Annotated[
+    float, typer.Option("--min-confidence", metavar="X", help="Leave out less sure links.")
+]
+Top = Annotated[
+    int | None, typer.Option(metavar="N", help="The N surest links at most.", show_default=False)
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]
+
+
+def check_bounds(least: float, top: int | None) -> None:
+    """Refuses values of `--min-confidence` and `--top` that make no sense."""
+    if not 0 <= least <= 1:
+        raise InputError(f"--min-confidence must be a number in [0, 1]. Got {least} instead.")
+    if top is not None and top < 0:
+        raise InputError(f"--top must be an int in [0, inf). Got {top} instead.")

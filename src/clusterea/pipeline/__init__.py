@@ -8,6 +8,7 @@ from clusterea.pipeline.encoding import Known
 from clusterea.pipeline.measure import StageCost, measured
 from clusterea.pipeline.stages import (
     fuse_stage,
+    give_stage,
     match_stage,
     point_at_encoders,
     sample_stage,
@@ -24,6 +25,7 @@ __all__ = [
     "align",
     "choose_device",
     "fuse_stage",
+    "give_stage",
     "match_stage",
     "measured",
     "point_at_encoders",
