@@ -294,7 +294,7 @@ class TestSaid:
 
 
 class TestDryRun:
-    @pytest.mark.parametrize("more", [[], ["--quiet"], ["--json"]])
+    @pytest.mark.parametrize("more", [[], ["--quiet"]])
     def test_it_prints_the_plan_and_writes_nothing(
         self, more: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
     ) -> None:
@@ -307,6 +307,25 @@ class TestDryRun:
         assert "Rounds" not in ran.out
         assert "held out" not in ran.out
         assert not list(tmp_path.iterdir())
+
+    def test_the_plan_as_json(self, pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+        asked = ["align", pair, "--out", tmp_path / "run", *SHARE, *PAPER, "--dry-run", "--json"]
+        ran = clusterea_command(*asked)
+        assert (ran.code, ran.err) == (0, "")
+        told = json.loads(ran.out)
+        assert told["entities"] == [300, 250]
+        assert told["triples"] == [1500, 1200]
+        assert (told["seeds"], told["test_links"]) == (63, 149)
+        assert told["encoders"] == [{"model": "dual-amn", "epochs": 2}]
+        assert (told["samplers"], told["num_batches"]) == (["cmcs"], 5)
+        assert told["expected"]["host_bytes"] > 0
+        assert told["expected"]["seconds"] > 0
+        assert told["fits"] is True
+        assert told["config"]["training"]["dimension"] == 16
+        assert not list(tmp_path.iterdir())
+        tight = json.loads(clusterea_command(*asked, "--memory", "1kB").out)
+        assert tight["fits"] is False
+        assert tight["advice"].startswith("This may not fit into 1000 B. ")
 
     def test_in_a_folder_that_is_there_it_changes_nothing(
         self, run: Path, pair: Path, clusterea_command: Command
