@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,7 +33,9 @@ __all__ = ["app", "main"]
 
 
 # The base of Typer's usage errors, which Typer itself does not name.
-_UsageError = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_UsageError: type[Any] = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     name="clusterea",
@@ -96,5 +98,5 @@ def _run_with_json_errors() -> int:
     try:
         return int(app(standalone_mode=False) or 0)
     except _UsageError as error:
-        show_error(error.format_message())  # type: ignore[attr-defined]
-        return int(error.exit_code)  # type: ignore[attr-defined]
+        show_error(error.format_message())
+        return int(error.exit_code)

@@ -75,8 +75,7 @@ def explain(
             _print_linked(benchmark, answer)
         else:
             _print_unlinked(benchmark, entity, answer)
-    is_sure_of = any(isinstance(each, _Linked) and each.confidence is not None for each in answers)
-    if is_sure_of and given.confidence_note:
+    if given.confidence_note and any(_shows_confidence(each) for each in answers):
         OUTPUT.print(given.confidence_note, soft_wrap=True)
 
 
@@ -110,6 +109,12 @@ def _answers(
             for source, target, confidence in pairs
         ]
     return answers
+
+
+def _shows_confidence(answer: _Linked | _Unlinked) -> bool:
+    if isinstance(answer, _Linked):
+        return answer.confidence is not None
+    return any(each.confidence is not None for each in answer.candidates)
 
 
 def _pairs(

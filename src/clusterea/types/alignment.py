@@ -89,7 +89,8 @@ class Alignment:
 
         def lone(before: Tensor, side: int) -> Tensor:
             entities = torch.unique(torch.cat([before, left[:, side]]))
-            return entities[~torch.isin(entities, links[:, side])]  # some may have another link
+            # Some may have another link.
+            return entities.masked_select(~torch.isin(entities, links[:, side]))
 
         unmatched = Pair(lone(self.unmatched.source, 0), lone(self.unmatched.target, 1))
         return Alignment(links, self.confidence[kept], unmatched, self.examples)
