@@ -52,7 +52,7 @@ class Alignment:
     @property
     def confidence_note(self) -> str:
         """What a reader of the confidences must know, in one sentence; empty if nothing."""
-        return "" if self.is_calibrated else NOT_FITTED
+        return "" if self.is_calibrated or not len(self.links) else NOT_FITTED
 
     def to(self, device: torch.device | str) -> Alignment:
         """The same on another device."""

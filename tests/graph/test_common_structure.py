@@ -1,0 +1,71 @@
+"""Graphs whose structure tells nothing, and others that must not be taken for such."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clusterea.graph.common_structure import no_common_edges, num_unreachable, structure_problems
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
+from small_graphs import Triple, graph, random_pair
+
+COUNT = 60
+CHAIN = [(i, 0, i + 1) for i in range(COUNT - 1)]
+STAR = [(0, 0, i) for i in range(1, COUNT)]
+
+
+def task(source: KnowledgeGraph, target: KnowledgeGraph, seeds: int) -> AlignmentTask:
+    """Entities of the same number are the same; the first are seeds."""
+    graphs = Pair(source, target)
+    links = np.stack([np.arange(seeds)] * 2, axis=1)
+    return AlignmentTask(graphs, links, graphs.map(lambda side: np.arange(side.num_entities)))
+
+
+def same(triples: list[Triple], seeds: int, entities: int = COUNT) -> AlignmentTask:
+    one = graph(triples, entities, 3)
+    return task(one, one, seeds)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_common_structure(seed: int) -> None:
+    unrelated = random_pair(seed, entities=COUNT, triples=240)
+    assert "no neighbors in common" in no_common_edges(task(*unrelated, 30))
+    related = random_pair(seed, entities=COUNT, triples=240).source
+    assert no_common_edges(task(related, related, 30)) == ""
+
+
+def test_half_of_the_edges_are_enough() -> None:
+    source, other = random_pair(0, entities=COUNT, triples=240)
+    mixed = np.concatenate([source.triples[:120], other.triples[:120]])
+    assert no_common_edges(task(source, KnowledgeGraph(mixed, COUNT, 4), 30)) == ""
+
+
+def test_few_edges_between_seeds_tell_nothing() -> None:
+    assert no_common_edges(task(*random_pair(0, entities=COUNT, triples=240), 5)) == ""
+    assert no_common_edges(same([], 30)) == ""
+    assert no_common_edges(same(CHAIN, 0)) == ""
+
+
+@pytest.mark.parametrize("triples", [CHAIN, STAR], ids=["chain", "star"])
+def test_what_can_be_learned_from_has_no_problem(triples: list[Triple]) -> None:
+    assert structure_problems(same(triples, 30)) == []
+
+
+def test_nothing_left_to_match() -> None:
+    nothing_left = ["Every entity of a graph is in a seed, so there is nothing left to match."]
+    assert structure_problems(same(CHAIN, COUNT)) == nothing_left
+    assert structure_problems(same([(0, 0, 0)], 1, entities=1)) == nothing_left
+
+
+def test_halves_of_which_one_has_no_seed() -> None:
+    halves = [each for each in CHAIN if each[0] != 39]
+    assert num_unreachable(graph(halves, COUNT, 1), np.arange(30)) == 20
+    assert num_unreachable(graph(CHAIN, COUNT, 1), np.array([59])) == 0
+    (problem,) = structure_problems(same(halves, 30))
+    assert problem.startswith("20 source and 20 target entities have no path to a seed")
+
+
+def test_loops_join_nobody() -> None:
+    loops = [(i, 0, i) for i in range(COUNT)]
+    (problem,) = structure_problems(same(loops, 20))
+    assert problem.startswith("40 source and 40 target entities have no path to a seed")
