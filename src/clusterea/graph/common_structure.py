@@ -16,10 +16,7 @@ def structure_problems(task: AlignmentTask) -> list[str]:
     undecided = [graph.num_entities - task.num_seeds for graph in task.graphs]
     if min(undecided) <= 0:
         return ["Every entity of a graph is in a seed, so there is nothing left to match."]
-    problems = []
-    found = no_common_edges(task)
-    if found:
-        problems.append(found)
+    problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
     lone = [num_unreachable(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)]
     if any(lone):
         problems.append(
@@ -47,6 +44,36 @@ def no_common_edges(task: AlignmentTask) -> str:
         f"source graph, {common:,} are in the target graph too, no more than by chance. "
         "Structure says nothing about the other entities; check the links."
     )
+
+
+def too_many_twins(task: AlignmentTask) -> str:
+    """A sentence if most entities have twins, in both graphs; else empty."""
+    twins = task.graphs.map(num_twins)
+    if any(2 * count <= graph.num_entities for graph, count in task.graphs.zip(twins)):
+        return ""
+    return (
+        f"{twins.source:,} source and {twins.target:,} target entities have exactly the neighbors "
+        "of another entity, by the same relations, so structure can't tell them apart."
+    )
+
+
+def num_twins(graph: KnowledgeGraph) -> int:
+    """How many entities have the same neighbors as another one, by the same relations."""
+    draw = np.random.default_rng(0)  # sums of random numbers: equal only for equal sets
+    numbers = draw.integers(2**63, size=graph.num_entities, dtype=np.uint64)
+    itself = draw.integers(2**63, dtype=np.uint64)
+    relations = draw.integers(2**63, size=(2, graph.num_relations), dtype=np.uint64) | np.uint64(1)
+    sums = np.zeros(graph.num_entities, dtype=np.uint64)
+    is_loop = graph.heads == graph.tails
+    kinds = graph.triples[:, 1]
+    for ends, others, factors in (
+        (graph.heads, graph.tails, relations[0]),
+        (graph.tails, graph.heads, relations[1]),
+    ):
+        neighbors = np.where(is_loop, itself, numbers[others])
+        np.add.at(sums, ends, (neighbors ^ (neighbors >> np.uint64(29))) * factors[kinds])
+    _, counts = np.unique(sums, return_counts=True)
+    return int(counts[counts > 1].sum())
 
 
 def _edges_between_seeds(graph: KnowledgeGraph, ends: IntArray) -> IntArray:
