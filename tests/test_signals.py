@@ -47,7 +47,7 @@ os.kill(os.getpid(), signal.SIGINT)
 GOES_ON = " The same command goes on where this one was."
 
 
-def python(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -67,7 +67,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("module", ["clusterea.cli", "typer", "numpy", "pyarrow.lib"])
 def test_while_it_starts(number: signal.Signals, module: str, pair: Path) -> None:
-    ran = python(WHILE_IMPORTING, module, number, "info", pair)
+    ran = python(WHILE_IMPORTING, module, int(number), "info", pair)
     assert ran.returncode == 128 + number
     assert ran.stdout == ""
     assert ran.stderr == "Stopped.\n"
@@ -79,7 +79,7 @@ def test_while_a_command_imports_more(
     number: signal.Signals, module: str, pair: Path, tmp_path: Path
 ) -> None:
     asked = ["align", pair, "--out", tmp_path / "run", "--preset", "fast", "--quiet"]
-    ran = python(WHILE_IMPORTING, module, number, *asked)
+    ran = python(WHILE_IMPORTING, module, int(number), *asked)
     assert ran.returncode == 128 + number
     assert ran.stdout == ""
     assert ran.stderr == f"Stopped.{GOES_ON}\n"
@@ -89,7 +89,7 @@ def test_while_a_command_imports_more(
 def test_as_json(pair: Path, tmp_path: Path) -> None:
     for module in ("numpy", "torch"):
         asked = ["align", pair, "--out", tmp_path / "run", "--json"]
-        ran = python(WHILE_IMPORTING, module, signal.SIGTERM, *asked)
+        ran = python(WHILE_IMPORTING, module, int(signal.SIGTERM), *asked)
         assert (ran.returncode, ran.stderr) == (143, '{"event": "stopped"}\n')
 
 

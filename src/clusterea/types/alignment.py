@@ -90,7 +90,8 @@ class Alignment:
         def lone(before: Tensor, side: int) -> Tensor:
             entities = torch.unique(torch.cat([before, left[:, side]]))
             # Some may have another link.
-            return entities.masked_select(~torch.isin(entities, links[:, side]))
+            left_alone: Tensor = entities[~torch.isin(entities, links[:, side])]
+            return left_alone
 
         unmatched = Pair(lone(self.unmatched.source, 0), lone(self.unmatched.target, 1))
         return Alignment(links, self.confidence[kept], unmatched, self.examples)
