@@ -39,24 +39,6 @@ const Links = (() => {
     }
   }
 
-  // Text to search, one row a line; line i belongs to row rows[i], or to row i.
-  class Lines {
-    constructor(text, number, rows = null) {
-      this.text = text;
-      this.starts = lineStarts(text, number);
-      this.rows = rows;
-    }
-
-    // Raises found[row] from `before` to `before + 1` where a line of the row has the word.
-    mark(word, found, before) {
-      const { rows } = this;
-      eachLineWith(word, this.text, this.starts, (line) => {
-        const row = rows ? rows[line] : line;
-        if (found[row] === before) found[row]++;
-      });
-    }
-  }
-
   return class {
     // text: one link a line, a tab between source and target. confidence: in steps.
     constructor(text, confidence, verdicts) {
@@ -66,6 +48,7 @@ const Links = (() => {
       this._text = text;
       this._starts = lineStarts(text, this.length);
       this._searched = this._searchText();
+      this._searchedStarts = lineStarts(this._searched, this.length);
       this._ranks = new Map();
     }
 
@@ -94,13 +77,18 @@ const Links = (() => {
 
     // The rows that have every word and the verdict (any, if null), in the given order.
     find(words, verdict, order) {
-      const found = new Uint16Array(this.length);
-      words.forEach((word, number) => {
-        for (const lines of this._searched) lines.mark(word, found, number);
-      });
-      const wanted = words.length;
-      const rows = order.filter((row) => found[row] === wanted);
-      return verdict === null ? rows : rows.filter((row) => this.verdicts[row] === verdict);
+      const text = this._searched;
+      const starts = this._searchedStarts;
+      const [first, ...others] = [...words].sort((a, b) => b.length - a.length);
+      const fits = new Uint8Array(this.length);
+      if (first === undefined) fits.fill(1);
+      else eachLineWith(first, text, starts, (row) => { fits[row] = 1; });
+      for (const word of others) {
+        for (let row = 0; row < this.length; row++) {
+          if (fits[row] && !text.slice(starts[row], starts[row + 1]).includes(word)) fits[row] = 0;
+        }
+      }
+      return order.filter((row) => fits[row] && (verdict ?? this.verdicts[row]) === this.verdicts[row]);
     }
 
     // Every row, by rising or falling keys; equal ones by their row, negative ones last.
@@ -132,19 +120,18 @@ const Links = (() => {
       return this._ranks.get(side);
     }
 
-    // All names in lower case; those with percent signs once more, decoded.
+    // The text in lower case; a line with percent signs has its names a second time, decoded.
     _searchText() {
-      const rows = [];
-      const lines = [];
+      const parts = [];
+      let end = 0;
       eachLineWith("%", this._text, this._starts, (row) => {
-        const line = this._text.slice(this._starts[row], this._starts[row + 1]);
-        rows.push(row);
-        lines.push(decoded(line).replaceAll("\n", " ").toLowerCase());
+        const line = this._text.slice(this._starts[row], this._starts[row + 1] - 1);
+        parts.push(this._text.slice(end, this._starts[row + 1] - 1));
+        parts.push("\t", decoded(line).replaceAll("\n", " "));
+        end = this._starts[row + 1] - 1;
       });
-      return [
-        new Lines(this._text.toLowerCase(), this.length),
-        new Lines(lines.join("\n"), rows.length, rows),
-      ];
+      parts.push(this._text.slice(end));
+      return parts.join("").toLowerCase();
     }
   };
 })();
