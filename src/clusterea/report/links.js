@@ -101,7 +101,7 @@ const Links = (() => {
         // Key and row in one number, which sorts faster than pairs do.
         places[row] = (key < 0 ? most + 1 : falling ? most - key : key) * length + row;
       }
-      return Uint32Array.from(places.sort(), (place) => place % length);
+      return new Uint32Array(places.sort().map((place) => place % length));
     }
 
     // The rank of each row's source or target by its short name; equal names have equal ranks.
