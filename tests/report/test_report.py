@@ -408,6 +408,7 @@ def test_the_evidence_column_is_there_in_a_narrow_window(show: Open) -> None:
     most = max(match.num_supports for match in data.matches)
     assert page.texts(".match td:last-child")[0] == str(most)
     assert page.text("th[data-key=evidence]").startswith("Evid.")
+    assert page.evaluate("document.querySelector('.match td:last-child').offsetWidth") > 30
     right = "document.querySelector('{}').getBoundingClientRect().right"
     assert page.evaluate(right.format(".match td:last-child")) <= page.evaluate(
         right.format("#matches")
