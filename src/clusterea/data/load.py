@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from clusterea.data.blank_nodes import BLANK_NODES, without_blank_nodes
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
+from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.named_graph import NamedGraph
-from clusterea.data.seeds import seeds_and_test_links
+from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
 from clusterea.errors import InputError, unknown_name
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
@@ -32,6 +34,8 @@ def load(
     test_links: PathLike | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
+    seeds_from: str | Sequence[str] | None = None,
+    blank_nodes: str = "structure",
     split: str | None = None,
     seeds_share: float | None = None,
     split_seed: int | None = None,
@@ -54,6 +58,11 @@ def load(
         test_links: The links to judge by; they go with `seeds`.
         format: One of `FORMATS`.
         columns: The columns of a table that are head, relation and tail.
+        seeds_from: `links`, `iris` (identical IRIs are known pairs) or both, as "links,iris". By
+            default `links`, and `iris` too where both files are RDF. Without `links`, every link
+            is a test link.
+        blank_nodes: `structure` (they are neighbors like any others, but never linked), `drop`
+            (triples with one are left out) or `link` (they are entities like any others).
         split: `given`, `first`, `random` or `fold`; by default `given`, where every link is a
             seed unless the data brings test links of its own.
         seeds_share: The share of links that are seeds; alone it means `first`.
@@ -62,6 +71,8 @@ def load(
     """
     if format is not None and format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
+    if blank_nodes not in BLANK_NODES:
+        raise unknown_name("handling of blank nodes", blank_nodes, BLANK_NODES)
     choice = settle(split, seeds_share, split_seed, fold)
     if target is None:
         if links is not None or seeds is not None or test_links is not None:
@@ -74,12 +85,23 @@ def load(
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
         layout = find_layout(Path(source), format)
+        sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
         graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
     else:
-        layout = _files(Pair(Path(source), Path(target)), links, seeds, test_links, format)
+        if format in LAYOUTS:
+            raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
+        files = Pair(Path(source), Path(target))
+        has_links = links is not None or seeds is not None
+        is_rdf = all(resolve_format(path, format) in SYNTAXES for path in files)
+        sources = seed_sources(seeds_from, is_rdf=is_rdf, has_links=has_links)
+        if not has_links and choice.how != "given":
+            raise InputError("--split, --seeds-share and --fold divide links; give some: --links.")
+        layout = _files(files, links, seeds, test_links, format, needs_links="links" in sources)
         names = _column_names(columns)
         graphs = layout.triples.map(lambda path: read_graph(path, format, names))
-    return _assemble(layout, graphs, choice)
+    if blank_nodes == "drop":
+        graphs = graphs.map(without_blank_nodes)
+    return _assemble(layout, graphs, choice, sources, blank_nodes)
 
 
 def _files(
@@ -88,11 +110,13 @@ def _files(
     seeds: PathLike | None,
     test_links: PathLike | None,
     format_name: str | None,
+    *,
+    needs_links: bool,
 ) -> Layout:
     """The layout of files given one by one."""
-    if format_name in LAYOUTS:
-        raise InputError(f"--format {format_name} is a folder's; give one folder, not two files.")
-    if (links is None) == (seeds is None):
+    has_one = (links is None) != (seeds is None)
+    may_have_none = not needs_links and links is None and seeds is None
+    if not (has_one or may_have_none):
         raise InputError("two files need --links, or else --seeds with or without --test-links.")
     if test_links is not None and seeds is None:
         raise InputError("--test-links goes with --seeds, not with --links.")
@@ -119,13 +143,18 @@ def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
     return columns
 
 
-def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchmark:
+def _assemble(
+    layout: Layout,
+    graphs: Pair[NamedGraph],
+    split: Split,
+    sources: Sequence[str],
+    blank_nodes: str,
+) -> Benchmark:
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
     # Links speak of entities as the triples do; where those are ids, names come after.
     keys = graphs.map(lambda named: named.entities)
-    seeds, test_links = seeds_and_test_links(layout, keys, split, dropped)
 
     def named_by(files: Pair[Path] | None, ids: Pair[Names]) -> Pair[Names]:
         if files is None:
@@ -133,14 +162,21 @@ def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchma
         return files.zip(layout.triples).zip(ids).map(lambda each: rename_ids(*each[0], each[1]))
 
     entities = named_by(layout.entity_names, keys)
+    known = known_pairs(layout, keys, entities, split, sources, blank_nodes, dropped)
     return Benchmark(
-        AlignmentTask(graphs.map(lambda named: named.graph), seeds, entities.map(Names.keys)),
-        test_links,
+        AlignmentTask(
+            graphs.map(lambda named: named.graph),
+            known.seeds,
+            entities.map(Names.keys),
+            known.structural,
+        ),
+        known.test_links,
         entities,
         named_by(layout.relation_names, graphs.map(lambda named: named.relations)),
         _dangling(layout, keys),
         {why: count for why, count in dropped.items() if count},
         layout.format,
+        known.seeds_from,
     )
 
 

@@ -16,8 +16,7 @@ DEVIATIONS = 3.0  # standard deviations above chance that are no chance
 
 def structure_problems(task: AlignmentTask) -> list[str]:
     """Why links will be few or wrong, whatever the settings: one sentence each; mostly none."""
-    undecided = [graph.num_entities - task.num_seeds for graph in task.graphs]
-    if min(undecided) <= 0:
+    if min(task.num_undecided) <= 0:
         return ["Every entity of a graph is in a seed, so there is nothing left to match."]
     problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
     if _is_large(task):
