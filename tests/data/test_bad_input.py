@@ -112,11 +112,11 @@ FILES: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
     ),
     "missing seeds file": ({}, ["--seeds", "nowhere"], "nowhere: expected a file, but there is"),
     "folder for a file": ({"sub/x": ""}, ["--links", "sub"], "sub: expected a file, got a folder"),
-    "no links given": ({}, [], "two files need --links, or else --seeds"),
+    "no links given": ({}, [], "two graphs need --links, or else --seeds"),
     "links and seeds": (
         {"seeds": "a\tx\n"},
         ["--links", "links", "--seeds", "seeds"],
-        "two files need --links, or else --seeds",
+        "two graphs need --links, or else --seeds",
     ),
     "test links without seeds": (
         {"test": "a\tx\n"},

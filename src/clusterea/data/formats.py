@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusterea.data.named_graph import NamedGraph
+from clusterea.data.named_graph import NamedGraph, with_triples
 from clusterea.data.rdf import SYNTAXES, read_rdf
 from clusterea.data.streams import (
     first_line,
@@ -97,9 +97,4 @@ def read_graph(
         named = read_rdf(path, resolved)
     else:
         named = read_table(path, resolved, columns)
-    if not named.graph.num_triples:
-        left = ", ".join(f"{count:,} {why}" for why, count in named.dropped.items() if count)
-        raise DataError(
-            path, f"expected triples between entities, got none ({left or 'nothing'} left out)."
-        )
-    return named
+    return with_triples(named, path)

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterea.data.links import NamedLinks
 from clusterea.errors import DataError, InputError, unknown_name
 from clusterea.types import Pair
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one pair of graphs."""
+    """The files of one pair of graphs; links may also have been given as Python values."""
 
     format: str
     triples: Pair[Path]
-    links: Path | None = None
-    seeds: Path | None = None
-    test_links: Path | None = None
+    links: Path | NamedLinks | None = None
+    seeds: Path | NamedLinks | None = None
+    test_links: Path | NamedLinks | None = None
     entity_names: Pair[Path] | None = None  # id TAB name, where triples hold ids
     relation_names: Pair[Path] | None = None
     dangling: Pair[Path] | None = None

@@ -19,14 +19,14 @@ from clusterea.errors import DataError
 from clusterea.types import IntArray, Names, Pair
 
 LINK_COLUMNS = ("source", "target")
-_KNOWN_HEADERS = (LINK_COLUMNS, ("subject_id", "object_id"))
+KNOWN_LINK_HEADERS = (LINK_COLUMNS, ("subject_id", "object_id"))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLinks:
     """Links as read: names, in file order."""
 
-    path: Path
+    path: Path  # of the file, or the argument's name
     readings: tuple[Pair[pa.ChunkedArray], ...]  # ways to read each link; the first known one holds
     skipped: int = 0  # rows or triples that state no equivalence
 
@@ -51,7 +51,7 @@ def read_links(path: Path) -> NamedLinks:
         pairs = iris.map(to_names)
         return NamedLinks(path, (pairs, pairs.swap()), others)  # sameness is symmetric
     table = read_columns(
-        path, format_name, _KNOWN_HEADERS, bare=LINK_COLUMNS, hint="Is this a triples file?"
+        path, format_name, KNOWN_LINK_HEADERS, bare=LINK_COLUMNS, hint="Is this a triples file?"
     )
     return NamedLinks(path, (Pair(*table.columns).map(to_names),))
 

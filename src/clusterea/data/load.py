@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,16 @@ import numpy as np
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
+from clusterea.data.in_memory import (
+    GraphSource,
+    LinkSource,
+    graph_in_memory,
+    is_path,
+    is_rdf,
+    links_in_memory,
+)
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
+from clusterea.data.links import NamedLinks
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.seeds import seeds_and_test_links
 from clusterea.data.splits import Split, settle
@@ -20,16 +28,17 @@ from clusterea.errors import InputError, unknown_name
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
 
 FORMATS = (*LAYOUTS, *FILE_FORMATS, *FAMILIES)
-PathLike = str | os.PathLike[str]
+IN_MEMORY = "memory"  # the format of graphs that were given as Python values
+IN_MEMORY_RDF = "rdf"
 
 
 def load(
-    source: PathLike,
-    target: PathLike | None = None,
+    source: GraphSource,
+    target: GraphSource | None = None,
     *,
-    links: PathLike | None = None,
-    seeds: PathLike | None = None,
-    test_links: PathLike | None = None,
+    links: LinkSource | None = None,
+    seeds: LinkSource | None = None,
+    test_links: LinkSource | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
     split: str | None = None,
@@ -39,16 +48,20 @@ def load(
 ) -> Benchmark:
     """Two graphs, their seeds and, where some are held back, their test links.
 
-    `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are files of
-    triples, and the links come from `links`, or from `seeds` and `test_links`. Formats are told
-    from the files unless `format` names one.
+    `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are graphs, and
+    the links come from `links`, or from `seeds` and `test_links`. Formats are told from the files
+    unless `format` names one.
+
+    A graph is a file, or a value in memory: a pandas, polars or Arrow table, rows of head, relation
+    and tail, a networkx or an rdflib graph. Links are a file, a table, a dict of source to target,
+    or rows of source and target. Names are strings or integers.
 
     As in the paper, links with an entity that occurs in no triple are dropped, and links are made
     one-to-one in file order; `Benchmark.dropped` counts both.
 
     Args:
-        source: A folder, or the file of the source graph.
-        target: The file of the target graph.
+        source: A folder, or the source graph.
+        target: The target graph.
         links: All known links; `split` says which of them are seeds.
         seeds: The seeds alone. That an entity has two counterparts here is an error.
         test_links: The links to judge by; they go with `seeds`.
@@ -73,39 +86,57 @@ def load(
             raise InputError("--columns goes with two tables, SOURCE and TARGET.")
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
+        if not is_path(source):
+            raise InputError("one graph alone can't be aligned: give source, target and links.")
         layout = find_layout(Path(source), format)
         graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
     else:
-        layout = _files(Pair(Path(source), Path(target)), links, seeds, test_links, format)
+        given = Pair(source, target)
+        layout = _files(given, links, seeds, test_links, format)
         names = _column_names(columns)
-        graphs = layout.triples.map(lambda path: read_graph(path, format, names))
+        graphs = given.zip(layout.triples).map(
+            lambda side: (
+                read_graph(side[1], format, names)
+                if is_path(side[0])
+                else graph_in_memory(side[0], str(side[1]), names)
+            )
+        )
     return _assemble(layout, graphs, choice)
 
 
 def _files(
-    triples: Pair[Path],
-    links: PathLike | None,
-    seeds: PathLike | None,
-    test_links: PathLike | None,
+    graphs: Pair[GraphSource],
+    links: LinkSource | None,
+    seeds: LinkSource | None,
+    test_links: LinkSource | None,
     format_name: str | None,
 ) -> Layout:
-    """The layout of files given one by one."""
+    """The layout of graphs and links given one by one; a value in memory has no path but a name."""
     if format_name in LAYOUTS:
         raise InputError(f"--format {format_name} is a folder's; give one folder, not two files.")
     if (links is None) == (seeds is None):
-        raise InputError("two files need --links, or else --seeds with or without --test-links.")
+        raise InputError("two graphs need --links, or else --seeds with or without --test-links.")
     if test_links is not None and seeds is None:
         raise InputError("--test-links goes with --seeds, not with --links.")
 
-    def path_or_none(path: PathLike | None) -> Path | None:
-        return None if path is None else Path(path)
+    def place(given: LinkSource | None, argument: str) -> Path | NamedLinks | None:
+        if given is None or is_path(given):
+            return None if given is None else Path(given)
+        return links_in_memory(given, argument)
 
+    source = graphs.source
+    if is_path(source):
+        resolved = resolve_format(Path(source), format_name)
+    else:
+        resolved = IN_MEMORY_RDF if is_rdf(source) else IN_MEMORY
     return Layout(
-        resolve_format(triples.source, format_name),
-        triples,
-        links=path_or_none(links),
-        seeds=path_or_none(seeds),
-        test_links=path_or_none(test_links),
+        resolved,
+        graphs.zip(Pair("source", "target")).map(
+            lambda side: Path(side[0]) if is_path(side[0]) else Path(side[1])
+        ),
+        links=place(links, "links"),
+        seeds=place(seeds, "seeds"),
+        test_links=place(test_links, "test_links"),
     )
 
 

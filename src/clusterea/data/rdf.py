@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,13 @@ ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
 
 
 def read_rdf(path: Path, format_name: str) -> NamedGraph:
-    """The file's triples between resources; literals are skipped and counted.
+    """The file's triples between resources."""
+    statements = _statements(path, format_name)
+    return from_statements(statements, path, keep_labels=format_name == "ntriples")
+
+
+def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool) -> NamedGraph:
+    """The statements' triples between resources; literals are skipped and counted.
 
     An IRI is named by itself, without its angle brackets. A blank node of N-Triples keeps its
     label; elsewhere the parser may make labels up, so there they are numbered as they appear.
@@ -33,7 +39,6 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
     entities: dict[str, int] = {}
     relations: dict[str, int] = {}
     blanks: dict[str, str] = {}
-    keep_labels = format_name == "ntriples"
     heads, predicates, tails = array("q"), array("q"), array("q")
     literals = quoted = 0
 
@@ -43,7 +48,7 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
             name = f"_:{name}" if keep_labels else blanks.setdefault(name, f"_:b{len(blanks)}")
         return entities.setdefault(name, len(entities))
 
-    for subject, predicate, value, _ in _statements(path, format_name):
+    for subject, predicate, value, _ in statements:
         if type(value) is Literal:
             literals += 1
         elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always

@@ -16,7 +16,7 @@ from clusterea.errors import DataError
 TABLES = ("tsv", "csv", "parquet")
 TRIPLE_COLUMNS = ("head", "relation", "tail")
 # Headers that are understood without --columns.
-_KNOWN_HEADERS = (TRIPLE_COLUMNS, ("subject", "predicate", "object"))
+KNOWN_HEADERS = (TRIPLE_COLUMNS, ("subject", "predicate", "object"))
 
 
 def read_table(path: Path, format_name: str, columns: Sequence[str] | None = None) -> NamedGraph:
@@ -28,7 +28,7 @@ def read_table(path: Path, format_name: str, columns: Sequence[str] | None = Non
     table = read_columns(
         path,
         format_name,
-        [tuple(columns)] if columns else _KNOWN_HEADERS,
+        [tuple(columns)] if columns else KNOWN_HEADERS,
         bare=None if columns else TRIPLE_COLUMNS,
         hint="Is this a links file?",
     )
@@ -59,7 +59,7 @@ def read_columns(
     delimiter = DELIMITERS[format_name]
     number, line = first_line(path)
     cells = split_line(line, delimiter)
-    found = next((header for header in headers if set(header) <= set(cells)), None)
+    found = find_header(cells, headers)
     if found is not None:
         if len(set(cells)) < len(cells):
             raise DataError(
@@ -77,6 +77,11 @@ def read_columns(
     return read_delimited(path, bare, delimiter=delimiter, hint=hint)
 
 
+def find_header(names: Sequence[str], headers: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The first of `headers` whose columns are all among `names`."""
+    return next((header for header in headers if set(header) <= set(names)), None)
+
+
 def _read_parquet(path: Path, headers: Sequence[tuple[str, ...]]) -> pa.Table:
     import pyarrow.parquet as pq
 
@@ -84,17 +89,17 @@ def _read_parquet(path: Path, headers: Sequence[tuple[str, ...]]) -> pa.Table:
         pass
     try:
         names = pq.read_schema(path).names
-        found = next((header for header in headers if set(header) <= set(names)), None)
+        found = find_header(names, headers)
         if found is None:
             wanted = " or ".join(", ".join(header) for header in headers)
             raise DataError(path, f"expected the columns {wanted}; got {', '.join(names)}.")
         table = pq.read_table(path, columns=list(found)).select(list(found))
-        return pa.table({name: _strings(path, name, table[name]) for name in found})
+        return pa.table({name: string_column(path, name, table[name]) for name in found})
     except (pa.ArrowException, OSError) as error:
         raise DataError(path, f"can't be read as Parquet: {error}.") from error
 
 
-def _strings(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def string_column(path: Path | str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column as large strings; numbers are taken as names."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
