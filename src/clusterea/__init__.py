@@ -1,7 +1,6 @@
 """Which entities of two knowledge graphs are the same, from structure and a few known pairs."""
 
-from clusterea.data import load
-from clusterea.library import align, fuse
+from clusterea.library import align, fuse, load
 from clusterea.pipeline import AlignmentResult
 from clusterea.types import (
     Alignment,

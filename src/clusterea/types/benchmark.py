@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.html import html_table
 from clusterea.types.links import check_one_to_one
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
@@ -68,9 +69,25 @@ class Benchmark:
             self.format,
         )
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the sizes of the graphs, the links, and what was left out."""
+        graphs = zip(("source", "target"), self.task.graphs, self.names, strict=True)
+        rows: list[tuple[object, ...]] = [
+            (side, each.num_entities, each.num_relations, each.num_triples, _first(names))
+            for side, each, names in graphs
+        ]
+        left = "".join(f", {count:,} {why} left out" for why, count in self.dropped.items())
+        links = f"{self.task.num_seeds:,} seeds, {len(self.test_links):,} test links"
+        header = ("graph", "entities", "relations", "triples", "first names")
+        return html_table(f"Benchmark: {links}{left}", header, rows)
+
     def __repr__(self) -> str:
         source, target = self.task.graphs
         return (
             f"Benchmark({self.task.num_seeds:,} seeds, {len(self.test_links):,} test links, "
             f"source={source!r}, target={target!r})"
         )
+
+
+def _first(names: Names, count: int = 3) -> str:
+    return ", ".join(names[:count]) + (", …" if len(names) > count else "")

@@ -1,0 +1,26 @@
+"""Small HTML tables, for notebooks. Every text is escaped: a name may hold anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A title and a table below it; numbers are written as `shown` does."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<div><p><b>{escape(title)}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def shown(value: object) -> str:
+    """A whole number with thousands set apart, another number with three decimals, or a text."""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
