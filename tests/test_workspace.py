@@ -34,8 +34,11 @@ def benchmark_() -> Benchmark:
     )
     whole = generate(shape, seed=0)
     seeds = whole.task.seeds
-    task = type(whole.task)(whole.task.graphs, seeds[:20])
-    return replace(whole, task=task, test_links=seeds[20:])
+    dangling = whole.dangling
+    assert dangling is not None
+    never = dangling.map(lambda side: side[:4])
+    task = type(whole.task)(whole.task.graphs, seeds[:20], structural=never)
+    return replace(whole, task=task, test_links=seeds[20:], seeds_from={"links": 12, "iris": 8})
 
 
 def test_data_comes_back_as_it_was(benchmark_: Benchmark, tmp_path: Path) -> None:
@@ -43,7 +46,7 @@ def test_data_comes_back_as_it_was(benchmark_: Benchmark, tmp_path: Path) -> Non
     key = workspace.save_benchmark(benchmark_)
     back = workspace.load_benchmark()
     assert fingerprint(back) == fingerprint(benchmark_)
-    for name in ("dropped", "format"):
+    for name in ("dropped", "format", "seeds_from"):
         assert getattr(back, name) == getattr(benchmark_, name)
     assert back.dangling is not None
     assert benchmark_.dangling is not None
@@ -57,10 +60,11 @@ def test_the_fingerprint_sees_every_part(benchmark_: Benchmark) -> None:
     others = [
         benchmark_.swap(),
         replace(benchmark_, test_links=benchmark_.test_links[1:]),
-        replace(benchmark_, task=type(task)(task.graphs, task.seeds[::-1])),
+        replace(benchmark_, task=task.with_seeds(task.seeds[::-1])),
+        replace(benchmark_, task=replace(task, structural=task.structural.map(lambda s: s[1:]))),
+        replace(benchmark_, dangling=None),
     ]
-    others.append(replace(benchmark_, dangling=None))
-    assert len({fingerprint(each) for each in [benchmark_, *others]}) == 5
+    assert len({fingerprint(each) for each in [benchmark_, *others]}) == 6
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:

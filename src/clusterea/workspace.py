@@ -184,6 +184,8 @@ def task_key(task: AlignmentTask) -> str:
         digest.update(f"{graph.num_entities} {graph.num_relations}".encode())
     _feed(digest, [graph.triples for graph in task.graphs])
     _feed(digest, [task.seeds, *task.tie_keys])
+    if any(len(side) for side in task.structural):
+        _feed(digest, task.structural)
     return recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
 
 
@@ -266,6 +268,8 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
         "test_links": benchmark.test_links,
         "source_keys": benchmark.task.tie_keys.source,
         "target_keys": benchmark.task.tie_keys.target,
+        "source_structural": benchmark.task.structural.source,
+        "target_structural": benchmark.task.structural.target,
     }
     if benchmark.dangling is not None:
         arrays["source_dangling"], arrays["target_dangling"] = benchmark.dangling
@@ -273,7 +277,11 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
     for kind, pair in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
         for side, names in (("source", pair.source), ("target", pair.target)):
             pq.write_table(pa.table({"name": names.arrow}), place / f"{side}_{kind}.parquet")
-    about = {"dropped": dict(benchmark.dropped), "format": benchmark.format}
+    about = {
+        "dropped": dict(benchmark.dropped),
+        "format": benchmark.format,
+        "seeds_from": dict(benchmark.seeds_from),
+    }
     write_json(place / "about.json", about)
 
 
@@ -302,11 +310,17 @@ def _read_benchmark(place: Path) -> Benchmark:
         dangling = Pair(arrays["source_dangling"], arrays["target_dangling"])
     about = json.loads((place / "about.json").read_text())
     return Benchmark(
-        AlignmentTask(graphs, arrays["seeds"], Pair(arrays["source_keys"], arrays["target_keys"])),
+        AlignmentTask(
+            graphs,
+            arrays["seeds"],
+            Pair(arrays["source_keys"], arrays["target_keys"]),
+            Pair(arrays["source_structural"], arrays["target_structural"]),
+        ),
         arrays["test_links"],
         entities,
         relations,
         dangling,
         about["dropped"],
         about["format"],
+        about["seeds_from"],
     )

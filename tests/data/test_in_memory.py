@@ -210,6 +210,15 @@ class TestRdflib:
         assert value.dropped == file.dropped == {"source triples with a literal": 1}
         assert value.task.graphs.source.num_triples == 3
         assert value.format == "rdf"
+        for loaded in (file, value):
+            entities = loaded.names.source
+            assert [entities[each] for each in loaded.task.structural.source] == ["_:b0"]
+
+    def test_identical_iris_are_known_pairs_where_both_are_rdf(self) -> None:
+        loaded = clusterea.load(self.graph(), self.graph())
+        assert loaded.seeds_from == {"iris": 3}
+        with pytest.raises(InputError, match="^two graphs need links"):
+            clusterea.load(self.graph(), OTHERS)
 
     def test_a_dataset_is_the_union_of_its_graphs(self) -> None:
         rdflib = pytest.importorskip("rdflib")

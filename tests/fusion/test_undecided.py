@@ -29,6 +29,15 @@ def test_all_but_the_seeds_with_what_is_theirs() -> None:
         assert keys.tolist() == of_entity[entities.numpy()].tolist()
 
 
+def test_structural_entities_are_left_out_too() -> None:
+    given = problem(0)
+    never = given.free().map(lambda side: np.array(side[:3]))
+    found = undecided([given.embeddings], given.seeds, given.keys, seed=3, structural=never)
+    assert found.entities.map(lambda side: sorted(side.tolist())) == given.free().map(
+        lambda side: side[3:]
+    )
+
+
 def test_places_follow_the_keys_and_not_the_ids() -> None:
     given = problem(0)
     found = undecided([given.embeddings], given.seeds, given.keys, seed=3)

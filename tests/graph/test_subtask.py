@@ -23,7 +23,8 @@ def test_any_task(graphs: Pair[KnowledgeGraph], data: st.DataObject) -> None:
     sizes = graphs.map(lambda side: side.num_entities)
     ids = np.arange(min(sizes))
     keys = sizes.map(lambda count: 100 - np.arange(count))
-    task = AlignmentTask(graphs, np.stack([ids, ids[::-1]], 1), keys)
+    last = sizes.map(lambda count: np.arange(len(ids), count)[-1:])  # in no seed, if there
+    task = AlignmentTask(graphs, np.stack([ids, ids[::-1]], 1), keys, last)
     entities = sizes.map(some)
     small = subtask(task, entities)
     for before, after, kept, key in zip(
@@ -36,6 +37,8 @@ def test_any_task(graphs: Pair[KnowledgeGraph], data: st.DataObject) -> None:
             if head in kept and tail in kept
         ]
         assert key.tolist() == [100 - entity for entity in kept]
+    for never, ids, wanted in zip(small.structural, entities, last, strict=True):
+        assert ids[never].tolist() == [entity for entity in wanted if entity in ids]
     source, target = entities.map(lambda side: side.tolist())
     assert small.seeds.tolist() == [
         [source.index(one), target.index(other)]

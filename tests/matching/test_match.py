@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -38,6 +39,14 @@ def test_every_entity_is_somewhere(method: str, scores: Tensor, decided: int) ->
         assert sorted([*set(linked), *alone, *seeds[:, side].tolist()]) == list(range(size))
     assert all(scores[link] == scores[link] for link in pairs(found))
     assert found.confidence.tolist() == sorted(found.confidence.tolist(), reverse=True)
+
+
+def test_structural_entities_are_not_unmatched() -> None:
+    scores = torch.tensor([[0.9, NAN, NAN], [NAN, NAN, NAN], [NAN, NAN, NAN]])
+    never = Pair(np.array([1]), np.array([1, 2]))
+    found = match(sparse(scores), keys_of(scores), NO_SEEDS, structural=never)
+    assert list(pairs(found)) == [(0, 0)]
+    assert found.unmatched.map(lambda side: side.tolist()) == Pair([2], [])
 
 
 @METHODS

@@ -17,7 +17,7 @@ def test_swap_turns_graphs_and_seeds() -> None:
 
 
 def test_a_task_has_no_place_for_test_links() -> None:
-    assert set(AlignmentTask.__slots__) == {"graphs", "seeds", "keys"}
+    assert set(AlignmentTask.__slots__) == {"graphs", "seeds", "keys", "structural"}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,34 @@ def test_a_task_has_no_place_for_test_links() -> None:
 def test_wrong_seeds_are_refused(seeds: list[list[int]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AlignmentTask(GRAPHS, np.array(seeds))
+
+
+class TestStructural:
+    """Entities that carry structure and are never linked."""
+
+    IDS = Pair(np.array([1]), np.array([2, 0, 2]))
+
+    def test_are_sorted_and_turn_with_the_sides(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[0, 1]]), structural=self.IDS)
+        assert task.structural.map(lambda side: side.tolist()) == Pair([1], [0, 2])
+        assert task.swap().structural.map(lambda side: side.tolist()) == Pair([0, 2], [1])
+        fewer = task.with_seeds(task.seeds[:0])
+        assert fewer.structural.map(lambda side: side.tolist()) == Pair([1], [0, 2])
+
+    def test_are_no_more_undecided_than_seeds(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[0, 1]]), structural=self.IDS)
+        assert task.num_undecided == Pair(0, 0)
+        assert AlignmentTask(GRAPHS, np.array([[0, 1]])).num_undecided == Pair(1, 2)
+
+    def test_no_seed_may_have_one(self) -> None:
+        with pytest.raises(ValueError, match="structural entities are never linked"):
+            AlignmentTask(GRAPHS, np.array([[0, 2]]), structural=self.IDS)
+
+    def test_must_be_entities(self) -> None:
+        with pytest.raises(ValueError, match="structural must lie in"):
+            AlignmentTask(
+                GRAPHS, np.array([[0, 2]]), structural=Pair(np.array([2]), np.array([], int))
+            )
 
 
 class TestKeys:

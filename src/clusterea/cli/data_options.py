@@ -68,6 +68,24 @@ class DataOptions:
             rich_help_panel=_INPUT,
         ),
     ] = None
+    blank_nodes: Annotated[
+        str,
+        typer.Option(
+            metavar="structure|drop|link",
+            help="RDF's blank nodes: neighbors that are never linked, left out, or linked too.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = "structure"
+    seeds_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="links|iris",
+            help="Which pairs are known: the links, entities with identical IRIs, or both, as "
+            "links,iris.",
+            show_default="links,iris for RDF, else links",
+            rich_help_panel=_SPLIT,
+        ),
+    ] = None
     split: Annotated[
         str | None,
         typer.Option(
@@ -108,6 +126,8 @@ class DataOptions:
                 test_links=self.test_links,
                 format=self.format,
                 columns=None if self.columns is None else _split(self.columns),
+                seeds_from=self.seeds_from,
+                blank_nodes=self.blank_nodes,
                 split=self.split,
                 seeds_share=self.seeds_share,
                 split_seed=self.split_seed,

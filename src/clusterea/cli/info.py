@@ -10,6 +10,7 @@ from rich.table import Table
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.cli.plan import seeds_origin
 from clusterea.data.statistics import QUANTILES, GraphStatistics, Statistics, describe
 
 
@@ -46,8 +47,14 @@ def _graphs_table(statistics: Statistics) -> Table:
     for share in QUANTILES:
         name = "largest degree" if share == 1 else f"degree, {share:.0%} quantile"
         row(name, *(f"{side.degree_quantiles[share]:,}" for side in graphs))
+    if any(side.never_linked for side in graphs):
+        row("never linked (blank nodes, RDF's own terms)", *graphs.map(_never_linked))
     row("entities without a link", *graphs.map(_without_link))
     return table
+
+
+def _never_linked(side: GraphStatistics) -> str:
+    return f"{side.never_linked:,}"
 
 
 def _without_link(side: GraphStatistics) -> str:
@@ -56,9 +63,10 @@ def _without_link(side: GraphStatistics) -> str:
 
 def _links_line(statistics: Statistics) -> str:
     links = statistics.seeds + statistics.test_links
+    origin = seeds_origin(statistics.seeds_from)
     if statistics.test_links:
         return (
-            f"Links: {links:,}, of which {statistics.seeds:,} seeds "
+            f"Links: {links:,}, of which {statistics.seeds:,} seeds{origin} "
             f"and {statistics.test_links:,} test links."
         )
-    return f"Links: {links:,}, all of them seeds; nothing to judge a result by."
+    return f"Links: {links:,}, all of them seeds{origin}; nothing to judge a result by."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -26,7 +26,8 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
-        f"{task.num_seeds:,} seeds, {len(benchmark.test_links):,} test links.",
+        f"{task.num_seeds:,} seeds{seeds_origin(benchmark.seeds_from)}, "
+        f"{len(benchmark.test_links):,} test links.",
         f"Encoding   {_encoders(config)}, on {place}",
     ]
     if config.samplers:
@@ -53,6 +54,15 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
     if free is not None and needed > free:
         lines.append(f"This may not fit into {size(free)}. {_advice(task, config, place, free)}")
     return escape("\n".join(lines))
+
+
+def seeds_origin(seeds_from: Mapping[str, int]) -> str:
+    """Where the seeds come from, in parentheses; nothing where all are links."""
+    if not seeds_from.get("iris"):
+        return ""
+    found = [f"{seeds_from['links']:,} from links"] if "links" in seeds_from else []
+    found.append(f"{seeds_from['iris']:,} from identical IRIs")
+    return f" ({', '.join(found)})"
 
 
 def _encoders(config: Config) -> str:
@@ -128,8 +138,8 @@ def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
         steps = encoder.epochs * -(-learned // max(seeds, 1))
         touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
         seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
-    free = [size - task.num_seeds for size in sizes]
-    cells = free[0] * free[1]
+    free = task.num_undecided
+    cells = free.source * free.target
     if kind == "cpu" and config.fusion.search == "approximate":
         cells = min(cells, sum(free) * COMPARED)
     seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
+from clusterea.data.blank_nodes import BLANK_NODES, without_blank_nodes
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
@@ -19,15 +21,17 @@ from clusterea.data.in_memory import (
     is_rdf,
     links_in_memory,
 )
+from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
 from clusterea.data.named_graph import NamedGraph
-from clusterea.data.seeds import seeds_and_test_links
+from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
 from clusterea.errors import InputError, unknown_name
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
 
 FORMATS = (*LAYOUTS, *FILE_FORMATS, *FAMILIES)
+LinkPlace: TypeAlias = Path | NamedLinks | None
 IN_MEMORY = "memory"  # the format of graphs that were given as Python values
 IN_MEMORY_RDF = "rdf"
 
@@ -41,6 +45,8 @@ def load(
     test_links: LinkSource | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
+    seeds_from: str | Sequence[str] | None = None,
+    blank_nodes: str = "structure",
     split: str | None = None,
     seeds_share: float | None = None,
     split_seed: int | None = None,
@@ -67,6 +73,11 @@ def load(
         test_links: The links to judge by; they go with `seeds`.
         format: One of `FORMATS`.
         columns: The columns of a table that are head, relation and tail.
+        seeds_from: `links`, `iris` (identical IRIs are known pairs) or both, as "links,iris". By
+            default `links`, and `iris` too where both files are RDF. Without `links`, every link
+            is a test link.
+        blank_nodes: `structure` (they are neighbors like any others, but never linked), `drop`
+            (triples with one are left out) or `link` (they are entities like any others).
         split: `given`, `first`, `random` or `fold`; by default `given`, where every link is a
             seed unless the data brings test links of its own.
         seeds_share: The share of links that are seeds; alone it means `first`.
@@ -75,6 +86,8 @@ def load(
     """
     if format is not None and format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
+    if blank_nodes not in BLANK_NODES:
+        raise unknown_name("handling of blank nodes", blank_nodes, BLANK_NODES)
     choice = settle(split, seeds_share, split_seed, fold)
     if target is None:
         if links is not None or seeds is not None or test_links is not None:
@@ -89,10 +102,25 @@ def load(
         if not is_path(source):
             raise InputError("one graph alone can't be aligned: give source, target and links.")
         layout = find_layout(Path(source), format)
+        sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
         graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
     else:
+        if format in LAYOUTS:
+            raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
         given = Pair(source, target)
-        layout = _files(given, links, seeds, test_links, format)
+        formats = given.map(lambda graph: _format_of(graph, format))
+        has_links = links is not None or seeds is not None
+        are_rdf = all(each in (*SYNTAXES, IN_MEMORY_RDF) for each in formats)
+        sources = seed_sources(seeds_from, is_rdf=are_rdf, has_links=has_links)
+        if not has_links and choice.how != "given":
+            raise InputError("--split, --seeds-share and --fold divide links; give some: --links.")
+        layout = Layout(
+            formats.source,
+            given.zip(Pair("source", "target")).map(
+                lambda side: Path(side[0]) if is_path(side[0]) else Path(side[1])
+            ),
+            *_links(links, seeds, test_links, needs_links="links" in sources),
+        )
         names = _column_names(columns)
         graphs = given.zip(layout.triples).map(
             lambda side: (
@@ -101,43 +129,39 @@ def load(
                 else graph_in_memory(side[0], str(side[1]), names)
             )
         )
-    return _assemble(layout, graphs, choice)
+    if blank_nodes == "drop":
+        graphs = graphs.map(without_blank_nodes)
+    return _assemble(layout, graphs, choice, sources, blank_nodes)
 
 
-def _files(
-    graphs: Pair[GraphSource],
+def _format_of(graph: GraphSource, name: str | None) -> str:
+    """The format of a graph's file, or the one that stands for graphs in memory."""
+    if is_path(graph):
+        return resolve_format(Path(graph), name)
+    return IN_MEMORY_RDF if is_rdf(graph) else IN_MEMORY
+
+
+def _links(
     links: LinkSource | None,
     seeds: LinkSource | None,
     test_links: LinkSource | None,
-    format_name: str | None,
-) -> Layout:
-    """The layout of graphs and links given one by one; a value in memory has no path but a name."""
-    if format_name in LAYOUTS:
-        raise InputError(f"--format {format_name} is a folder's; give one folder, not two files.")
-    if (links is None) == (seeds is None):
+    *,
+    needs_links: bool,
+) -> tuple[LinkPlace, LinkPlace, LinkPlace]:
+    """The links, seeds and test links of two graphs; those in memory are read."""
+    has_one = (links is None) != (seeds is None)
+    may_have_none = not needs_links and links is None and seeds is None
+    if not (has_one or may_have_none):
         raise InputError("two graphs need --links, or else --seeds with or without --test-links.")
     if test_links is not None and seeds is None:
         raise InputError("--test-links goes with --seeds, not with --links.")
 
-    def place(given: LinkSource | None, argument: str) -> Path | NamedLinks | None:
+    def place(given: LinkSource | None, argument: str) -> LinkPlace:
         if given is None or is_path(given):
             return None if given is None else Path(given)
         return links_in_memory(given, argument)
 
-    source = graphs.source
-    if is_path(source):
-        resolved = resolve_format(Path(source), format_name)
-    else:
-        resolved = IN_MEMORY_RDF if is_rdf(source) else IN_MEMORY
-    return Layout(
-        resolved,
-        graphs.zip(Pair("source", "target")).map(
-            lambda side: Path(side[0]) if is_path(side[0]) else Path(side[1])
-        ),
-        links=place(links, "links"),
-        seeds=place(seeds, "seeds"),
-        test_links=place(test_links, "test_links"),
-    )
+    return place(links, "links"), place(seeds, "seeds"), place(test_links, "test_links")
 
 
 def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
@@ -150,13 +174,18 @@ def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
     return columns
 
 
-def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchmark:
+def _assemble(
+    layout: Layout,
+    graphs: Pair[NamedGraph],
+    split: Split,
+    sources: Sequence[str],
+    blank_nodes: str,
+) -> Benchmark:
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
     # Links speak of entities as the triples do; where those are ids, names come after.
     keys = graphs.map(lambda named: named.entities)
-    seeds, test_links = seeds_and_test_links(layout, keys, split, dropped)
 
     def named_by(files: Pair[Path] | None, ids: Pair[Names]) -> Pair[Names]:
         if files is None:
@@ -164,14 +193,21 @@ def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchma
         return files.zip(layout.triples).zip(ids).map(lambda each: rename_ids(*each[0], each[1]))
 
     entities = named_by(layout.entity_names, keys)
+    known = known_pairs(layout, keys, entities, split, sources, blank_nodes, dropped)
     return Benchmark(
-        AlignmentTask(graphs.map(lambda named: named.graph), seeds, entities.map(Names.keys)),
-        test_links,
+        AlignmentTask(
+            graphs.map(lambda named: named.graph),
+            known.seeds,
+            entities.map(Names.keys),
+            known.structural,
+        ),
+        known.test_links,
         entities,
         named_by(layout.relation_names, graphs.map(lambda named: named.relations)),
         _dangling(layout, keys),
         {why: count for why, count in dropped.items() if count},
         layout.format,
+        known.seeds_from,
     )
 
 

@@ -21,11 +21,12 @@ class GraphStatistics:
     triples: int
     mean_degree: float
     degree_quantiles: dict[float, int]  # share of entities → their largest degree
-    without_link: int
+    never_linked: int  # blank nodes and RDF's own terms: they carry structure only
+    without_link: int  # of the others
 
     @property
     def share_without_link(self) -> float:
-        return self.without_link / max(self.entities, 1)
+        return self.without_link / max(self.entities - self.never_linked, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Statistics:
     test_links: int
     dropped: dict[str, int]
     format: str
+    seeds_from: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         out = asdict(self)
@@ -50,15 +52,20 @@ def describe(benchmark: Benchmark) -> Statistics:
     links = np.concatenate([benchmark.task.seeds, benchmark.test_links])
     linked = Pair(links[:, 0], links[:, 1])
     return Statistics(
-        benchmark.task.graphs.zip(linked).map(lambda side: _describe_graph(*side)),
+        benchmark.task.graphs.zip(benchmark.task.structural.zip(linked)).map(
+            lambda side: _describe_graph(side[0], *side[1])
+        ),
         benchmark.task.num_seeds,
         len(benchmark.test_links),
         dict(benchmark.dropped),
         benchmark.format,
+        dict(benchmark.seeds_from),
     )
 
 
-def _describe_graph(graph: KnowledgeGraph, linked: IntArray) -> GraphStatistics:
+def _describe_graph(
+    graph: KnowledgeGraph, structural: IntArray, linked: IntArray
+) -> GraphStatistics:
     degrees = graph.degrees()
     values = np.quantile(degrees, QUANTILES, method="inverted_cdf")
     return GraphStatistics(
@@ -67,5 +74,6 @@ def _describe_graph(graph: KnowledgeGraph, linked: IntArray) -> GraphStatistics:
         graph.num_triples,
         float(degrees.mean()),
         {share: int(value) for share, value in zip(QUANTILES, values, strict=True)},
-        graph.num_entities - len(linked),
+        len(structural),
+        graph.num_entities - len(structural) - len(linked),
     )

@@ -18,7 +18,7 @@ from clusterea.fusion.support import supported
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics.cells import add, min_max, sparse_csls
 from clusterea.numerics.knn import Nearest
-from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition, Similarity
+from clusterea.types import NO_ENTITIES, IntArray, KnowledgeGraph, Pair, Partition, Similarity
 
 Value = TypeVar("Value")
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
@@ -35,11 +35,12 @@ def fuse(
     shares: Sequence[float] | None = None,
     of_source: Tensor | None = None,
     graphs: Pair[KnowledgeGraph] | None = None,
+    structural: Pair[IntArray] = NO_ENTITIES,
     device: torch.device | None = None,
     block_cells: int | None = None,
     progress: Progress | None = None,
 ) -> Similarity:
-    """M_F = Sp-CSLS(M_L + M_N + M_G), in [0, 1], over every entity that no seed decides.
+    """M_F = Sp-CSLS(M_L + M_N + M_G), in [0, 1], over every entity that is still to be linked.
 
     M_L is the sum of the partitions' Sinkhorn-normalized mini-batches, M_G the Sp-CSLS of the
     nearest neighbours both ways. M_N, which the paper does not have, is Sinkhorn's normalization of
@@ -55,6 +56,7 @@ def fuse(
         shares: What each encoder's cosines weigh, 1 in all; the same if not given.
         of_source: (source entities, encoders): what they weigh in a row, if not the same in all.
         graphs: Whose entities they are: `support_rounds` need them.
+        structural: Entities of each side that are never linked; left out like those of seeds.
         device: Where; that of the embeddings if not given.
         block_cells: Of the blocks worked on at a time: speed and memory, never the result. If not
             given, as many as is usual, and fewer where these don't fit.
@@ -68,7 +70,9 @@ def fuse(
         return part(block_cells) if block_cells else with_smaller_blocks(part, device)
 
     with explained(device):
-        entities = undecided(encodings, seeds, keys, config.seed, device, shares, of_source)
+        entities = undecided(
+            encodings, seeds, keys, config.seed, device, shares, of_source, structural
+        )
         step = _named(progress, "nearest neighbours")
         found = made(lambda cells: search(entities, config, device, cells, step))
         options = _outside(found, config)

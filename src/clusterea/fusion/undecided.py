@@ -1,4 +1,4 @@
-"""The entities that are still to be matched: all but the seeds', in an order of their own."""
+"""The entities that are still to be matched, in an order of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clusterea.numerics.cells import from_cells
 from clusterea.numerics.ties import mixed
-from clusterea.types import IntArray, Pair, Similarity
+from clusterea.types import NO_ENTITIES, IntArray, Pair, Similarity
 
 ROWS = 1 << 17  # moved to the device at a time
 
@@ -55,8 +55,12 @@ def undecided(
     device: torch.device | None = None,
     shares: Sequence[float] | None = None,
     of_source: Tensor | None = None,
+    structural: Pair[IntArray] = NO_ENTITIES,
 ) -> Undecided:
-    """The entities that no seed decides. Nobody says which of them have a counterpart.
+    """The entities that may be linked and are in no seed.
+
+    Which of them have a counterpart is unknown. `structural` entities are never linked, so they
+    are left out like those of the seeds.
 
     Where there are several encoders, a product of two vectors is the mean of their cosines,
     weighted by their shares: the working copy has the rows of all side by side, each scaled by the
@@ -73,10 +77,15 @@ def undecided(
     shares = shares or [1 / len(encodings)] * len(encodings)
 
     def side(
-        tables: list[Tensor], ends: Tensor, all_keys: Tensor, own: Tensor | None
+        tables: list[Tensor],
+        ends: Tensor,
+        never: IntArray,
+        all_keys: Tensor,
+        own: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         is_free = torch.ones(len(tables[0]), dtype=torch.bool)
         is_free[ends] = False
+        is_free[torch.tensor(never)] = False
         free = is_free.nonzero().flatten()
         free = free[mixed(all_keys[free], seed).argsort()]
         widths = [rows.shape[1] for rows in tables]
@@ -92,8 +101,16 @@ def undecided(
         return free, vectors, all_keys[free]
 
     of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))
-    source = side([each.source for each in encodings], links[:, 0], of_entity.source, of_source)
-    target = side([each.target for each in encodings], links[:, 1], of_entity.target, None)
+    source = side(
+        [each.source for each in encodings],
+        links[:, 0],
+        structural.source,
+        of_entity.source,
+        of_source,
+    )
+    target = side(
+        [each.target for each in encodings], links[:, 1], structural.target, of_entity.target, None
+    )
     return Undecided(
         Pair(source[0], target[0]),
         Pair(source[1], target[1]),

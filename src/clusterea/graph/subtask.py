@@ -19,7 +19,12 @@ def subtask(task: AlignmentTask, entities: Pair[IntArray]) -> AlignmentTask:
         task.graphs.zip(places.zip(entities)).map(lambda side: _within(side[0], *side[1])),
         seeds[(seeds >= 0).all(1)],
         task.tie_keys.zip(entities).map(lambda side: side[0][side[1]]),
+        places.zip(task.structural).map(lambda side: _kept(side[0][side[1]])),
     )
+
+
+def _kept(places: IntArray) -> IntArray:
+    return places[places >= 0]
 
 
 def _places(count: int, entities: IntArray) -> IntArray:

@@ -24,7 +24,7 @@ from clusterea.matching.mutual import mutual
 from clusterea.matching.one_to_one import one_to_one
 from clusterea.matching.pseudo_seeds import pseudo_seeds
 from clusterea.matching.stable import stable
-from clusterea.types import Alignment, IntArray, Pair, Similarity
+from clusterea.types import NO_ENTITIES, Alignment, IntArray, Pair, Similarity
 
 __all__ = [
     "MATCHERS",
@@ -62,8 +62,9 @@ def match(
     *,
     method: str = "one-to-one",
     seed: int = 0,
+    structural: Pair[IntArray] = NO_ENTITIES,
 ) -> Alignment:
-    """The links found, the surest first, and all entities without one that no seed decides.
+    """The links found, the surest first, and the other entities that could have had one.
 
     Args:
         similarity: Scores of source × target. The work is done on its device.
@@ -71,6 +72,7 @@ def match(
         seeds: (n, 2): links already known. Their entities get no other, and none is unmatched.
         method: A name in `MATCHERS`.
         seed: Another one decides ties another way.
+        structural: Entities of each side that are never linked, so they are not unmatched either.
     """
     matcher = find_matcher(method)
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
@@ -80,7 +82,11 @@ def match(
     order = chosen.hashes().argsort(descending=True, stable=True)
     order = order[sure[order].argsort(descending=True, stable=True)]
     links = torch.stack([chosen.ends.source, chosen.ends.target], dim=1)[order]
-    seen = Pair(torch.cat([links[:, 0], decided[:, 0]]), torch.cat([links[:, 1], decided[:, 1]]))
+    seen = (
+        Pair(*torch.cat([links, decided]).T)
+        .zip(structural)
+        .map(lambda side: torch.cat([side[0], torch.tensor(side[1]).to(side[0])]))
+    )
     return Alignment(links, sure[order], seen.zip(similarity.num_entities).map(_others))
 
 

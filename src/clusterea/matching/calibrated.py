@@ -17,7 +17,7 @@ from clusterea.matching.calibration import (
     touches,
 )
 from clusterea.matching.features import link_features
-from clusterea.types import Alignment, AlignmentTask, Pair, Similarity
+from clusterea.types import Alignment, AlignmentTask, Similarity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +45,9 @@ def fit_confidence(
     if len(known.links) < FEWEST:
         return None
     features = link_features(similarity, trial.links, task)
-    calibration = calibrate_held_out(features, known, _undecided(task))
+    calibration = calibrate_held_out(features, known, task.num_undecided)
     tried = calibration.confidence(features)
-    return FittedConfidence(calibration, abstain_below(tried, known, min(_undecided(task))))
+    return FittedConfidence(calibration, abstain_below(tried, known, min(task.num_undecided)))
 
 
 def chances(
@@ -71,17 +71,13 @@ def chances(
     features = link_features(similarity, links, task)
 
     def taught(by: HeldOut) -> Tensor:
-        return calibrate_held_out(features, by, _undecided(task)).confidence(features)
+        return calibrate_held_out(features, by, task.num_undecided).confidence(features)
 
     sure = taught(known)
     halves = [held_out(links, pairs[start::2]) for start in (0, 1)]
     for own, other in (halves, halves[::-1]):
         sure[own.links] = taught(other)[own.links]
     return sure
-
-
-def _undecided(task: AlignmentTask) -> Pair[int]:
-    return task.graphs.map(lambda graph: graph.num_entities - task.num_seeds)
 
 
 def calibrated(

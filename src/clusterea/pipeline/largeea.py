@@ -53,7 +53,14 @@ def largeea(
         if part.num_seeds:
             own = replace(training, seed=training.seed + number)
             embeddings = train(part, own, device=device)
-            entities = undecided([embeddings], part.seeds, part.tie_keys, fusion.seed, device)
+            entities = undecided(
+                [embeddings],
+                part.seeds,
+                part.tie_keys,
+                fusion.seed,
+                device,
+                structural=part.structural,
+            )
             found = search(entities, fusion, device).map(lambda side: side.first(fusion.candidates))
             cells = both_ways(
                 found, entities=entities.entities, num_entities=entities.num_entities, twice=False

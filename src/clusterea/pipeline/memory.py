@@ -91,11 +91,11 @@ def largest_batch(
     cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
     cells = BLOCK_SHARE * memory / cell
     if task is not None:
-        entities = sum(graph.num_entities - task.num_seeds for graph in task.graphs)
+        entities = sum(task.num_undecided)
         left = max(memory - _beside_a_block(entities, config, device), memory / 10)
         cells = BLOCK_SHARE * left / cell
         sizes = [graph.num_entities for graph in task.graphs]
-        free = [(size - task.num_seeds) / max(sizes) for size in sizes]
+        free = [undecided / max(sizes) for undecided in task.num_undecided]
         if all(share > 0 for share in free):
             cells /= free[0] * free[1]
     return max(1, math.isqrt(int(cells)))
@@ -123,7 +123,7 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     entities = sum(graph.num_entities for graph in task.graphs)
     triples = sum(graph.num_triples for graph in task.graphs)
     embeddings = 4 * sum(widths(config)) * entities
-    free = entities - 2 * task.num_seeds
+    free = sum(task.num_undecided)
     cells = CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
     if not config.samplers:
         cells = config.fusion.candidates * free  # those of both directions
@@ -144,11 +144,11 @@ def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:
     """Cells of the largest mini-batch's matrix, at a guess: it has no rows and columns of seeds."""
     most = max(graph.num_entities for graph in task.graphs)
     cells = 1.0
-    for graph in task.graphs:
+    for graph, undecided in task.graphs.zip(task.num_undecided):
         # The larger side reaches the bound first, and the other is then as many times smaller.
         bound = (config.max_batch or math.inf) * graph.num_entities / most
         largest = graph.num_entities * config.largest_share / config.num_batches
-        share = 1 - task.num_seeds / max(graph.num_entities, 1)
+        share = undecided / max(graph.num_entities, 1)
         cells *= share * min(largest, bound, graph.num_entities)
     return int(cells)
 

@@ -189,6 +189,8 @@ def _described(
             "entities": [graph.num_entities for graph in graphs],
             "triples": [graph.num_triples for graph in graphs],
             "seeds": benchmark.task.num_seeds,
+            "seeds_from": dict(benchmark.seeds_from),
+            "never_linked": [len(side) for side in benchmark.task.structural],
             "test_links": len(benchmark.test_links),
             "dropped": dict(benchmark.dropped),
         },

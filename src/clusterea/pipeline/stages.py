@@ -140,7 +140,8 @@ def fuse_stage(
     Args:
         artifacts: Where results are kept.
         parents: The keys of the encoders, by `encoder_name`, and of each partition, by its sampler.
-        task: Its seeds are left out, its names' hashes decide ties, its graphs give support.
+        task: Its seeds and structural entities are left out, its names' hashes decide ties, its
+            graphs give support.
         encodings: The embeddings of all encoders; called if they are needed.
         partitions: By sampler.
         config: What to compute.
@@ -161,6 +162,7 @@ def fuse_stage(
             shares=shares,
             of_source=of_source,
             graphs=task.graphs,
+            structural=task.structural,
             device=device,
             progress=progress,
         )
@@ -232,7 +234,14 @@ def match_stage(
         keys = _keys(task, device)
 
         def matched(scores: Similarity, seeds: IntArray) -> Alignment:
-            return match(scores, keys, seeds, method=config.method, seed=config.seed)
+            return match(
+                scores,
+                keys,
+                seeds,
+                method=config.method,
+                seed=config.seed,
+                structural=task.structural,
+            )
 
         if trial is None or not len(trial.pairs):
             return matched(similarity().to(device), task.seeds).to("cpu")

@@ -9,9 +9,10 @@ from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 from clusterea.types.partition import Partition
 from clusterea.types.similarity import Similarity
-from clusterea.types.task import AlignmentTask
+from clusterea.types.task import NO_ENTITIES, AlignmentTask
 
 __all__ = [
+    "NO_ENTITIES",
     "Alignment",
     "AlignmentTask",
     "Benchmark",

@@ -27,11 +27,13 @@ class Benchmark:
     dangling: Pair[IntArray] | None = None  # entities known to have no counterpart, if known
     dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
     format: str = "memory"  # which way in it came
+    seeds_from: Mapping[str, int] = field(default_factory=dict)  # where seeds come from → how many
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "test_links", frozen_ids(self.test_links, "test_links", columns=2))
         set_field(self, "dropped", MappingProxyType(dict(self.dropped)))
+        set_field(self, "seeds_from", MappingProxyType(dict(self.seeds_from)))
         graphs = self.task.graphs
         check_range(self.test_links[:, 0], "test links' source", graphs.source.num_entities)
         check_range(self.test_links[:, 1], "test links' target", graphs.target.num_entities)
@@ -55,7 +57,8 @@ class Benchmark:
     def __reduce__(self) -> tuple[type[Benchmark], tuple[object, ...]]:
         """A read-only mapping can't be pickled; what it was made from can."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Benchmark, tuple({**values, "dropped": dict(self.dropped)}.values())
+        plain = {name: dict(values[name]) for name in ("dropped", "seeds_from")}
+        return Benchmark, tuple({**values, **plain}.values())
 
     def swap(self) -> Benchmark:
         """The same benchmark seen from the other side."""
@@ -67,6 +70,7 @@ class Benchmark:
             self.dangling.swap() if self.dangling else None,
             self.dropped,
             self.format,
+            self.seeds_from,
         )
 
     def _repr_html_(self) -> str:

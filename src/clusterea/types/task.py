@@ -11,6 +11,8 @@ from clusterea.types.graph import KnowledgeGraph
 from clusterea.types.links import check_one_to_one
 from clusterea.types.pair import Pair
 
+NO_ENTITIES = Pair(np.empty(0, np.int64), np.empty(0, np.int64))
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlignmentTask:
@@ -19,6 +21,7 @@ class AlignmentTask:
     graphs: Pair[KnowledgeGraph]
     seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
     keys: Pair[IntArray] | None = None  # a hash of each entity's name: what decides a tie
+    structural: Pair[IntArray] = NO_ENTITIES  # carry structure, but are never linked: blank nodes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", frozen_ids(self.seeds, "seeds", columns=2))
@@ -32,6 +35,20 @@ class AlignmentTask:
                 raise ValueError(
                     f"keys must be one for each entity. Got {len(side):,} for {graph!r} instead."
                 )
+        structural = self.structural.map(lambda ids: frozen_ids(np.unique(ids), "structural"))
+        object.__setattr__(self, "structural", structural)
+        for ids, graph in structural.zip(self.graphs):
+            check_range(ids, "structural", graph.num_entities)
+        for ids, ends in structural.zip(Pair(self.seeds[:, 0], self.seeds[:, 1])):
+            if len(ids) and np.isin(ends, ids).any():
+                raise ValueError("structural entities are never linked, so no seed may have one.")
+
+    @property
+    def num_undecided(self) -> Pair[int]:
+        """Entities of each side that may be linked and are in no seed."""
+        return self.graphs.zip(self.structural).map(
+            lambda side: side[0].num_entities - len(side[1]) - self.num_seeds
+        )
 
     @property
     def num_seeds(self) -> int:
@@ -45,11 +62,16 @@ class AlignmentTask:
 
     def with_seeds(self, seeds: IntArray) -> AlignmentTask:
         """The same graphs with other seeds."""
-        return AlignmentTask(self.graphs, seeds, self.tie_keys)
+        return AlignmentTask(self.graphs, seeds, self.tie_keys, self.structural)
 
     def swap(self) -> AlignmentTask:
         """The same task seen from the other side."""
-        return AlignmentTask(self.graphs.swap(), self.seeds[:, ::-1], self.tie_keys.swap())
+        return AlignmentTask(
+            self.graphs.swap(),
+            self.seeds[:, ::-1],
+            self.tie_keys.swap(),
+            self.structural.swap(),
+        )
 
     def __repr__(self) -> str:
         source, target = self.graphs

@@ -1,0 +1,141 @@
+"""Which pairs are known before anything is computed, and which entities are never linked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusterea.data.blank_nodes import is_blank
+from clusterea.data.identical_iris import identical_iris, is_vocabulary
+from clusterea.data.layouts import LAYOUTS, Layout
+from clusterea.data.seeds import seeds_and_test_links
+from clusterea.data.splits import Split
+from clusterea.errors import InputError, unknown_name
+from clusterea.types import IntArray, Names, Pair
+
+SEED_SOURCES = ("links", "iris")
+OF_BLANK_NODE = "links of a blank node"
+OF_IDENTICAL = "test links of entities that identical IRIs decide"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPairs:
+    """The seeds with where they come from, the links to judge by, and who is never linked."""
+
+    seeds: IntArray  # (n, 2)
+    test_links: IntArray  # (m, 2)
+    seeds_from: dict[str, int]  # source → how many
+    structural: Pair[IntArray]
+
+
+def seed_sources(
+    asked: str | Sequence[str] | None, *, is_rdf: bool, has_links: bool
+) -> tuple[str, ...]:
+    """Where seeds come from: what was asked for, else the links, and for RDF identical IRIs too."""
+    if asked is None:
+        sources = ("links", "iris") if is_rdf else ("links",)
+        return sources if has_links else sources[1:] or sources
+    names = [name.strip() for name in asked.split(",")] if isinstance(asked, str) else list(asked)
+    for name in names:
+        if name not in SEED_SOURCES:
+            raise unknown_name("source of seeds", name, SEED_SOURCES)
+    return tuple(dict.fromkeys(names))
+
+
+def known_pairs(
+    layout: Layout,
+    keys: Pair[Names],
+    entities: Pair[Names],
+    split: Split,
+    sources: Sequence[str],
+    blank_nodes: str,
+    dropped: Counter[str],
+) -> KnownPairs:
+    """Seeds and test links, and the entities that are never linked; counts what it drops.
+
+    A link of the data counts more than an identical IRI: where the data links an entity, as a seed
+    or for the test, its IRI makes no seed.
+
+    Args:
+        layout: Where the data's own links are.
+        keys: The entities as the layout's files call them.
+        entities: What they are called.
+        split: Which links are seeds.
+        sources: Of `SEED_SOURCES`. Without `links`, every link of the data is a test link.
+        blank_nodes: With `link`, blank nodes are entities like any others.
+        dropped: Counts by reason, which this function adds to.
+    """
+    nothing = np.empty((0, 2), dtype=np.int64)
+    has_links = not (layout.links is None and layout.seeds is None)
+    links, test_links = nothing, nothing
+    if has_links:
+        links, test_links = seeds_and_test_links(layout, keys, split, dropped)
+    never = entities.map(is_blank)
+    if blank_nodes == "link":
+        never = never.map(np.zeros_like)
+    links = _without(links, never, OF_BLANK_NODE, dropped)
+    test_links = _without(test_links, never, OF_BLANK_NODE, dropped)
+    if "links" not in sources:
+        links, test_links = nothing, np.concatenate([links, test_links])
+    identical = nothing
+    if "iris" in sources:
+        identical = _without(identical_iris(entities), never)
+        if "links" in sources:
+            identical = _without(identical, _ends([links, test_links], entities))
+        else:
+            decided = _ends([identical], entities)
+            test_links = _without(test_links, decided, OF_IDENTICAL, dropped)
+    seeds = np.concatenate([links, identical])
+    if layout.format not in LAYOUTS:  # the pairs of benchmarks stay as they are published
+        terms = entities.map(is_vocabulary)
+        _refuse_no_seeds(seeds, terms)
+        linked = _ends([seeds, test_links], entities)
+        never = never.zip(terms.zip(linked)).map(lambda side: side[0] | (side[1][0] & ~side[1][1]))
+    counts = {"links": len(links), "iris": len(identical)}
+    return KnownPairs(
+        seeds,
+        test_links,
+        {source: counts[source] for source in sources},
+        never.map(np.flatnonzero),
+    )
+
+
+def _without(
+    links: IntArray,
+    ends: Pair[NDArray[np.bool_]],
+    why: str = "",
+    dropped: Counter[str] | None = None,
+) -> IntArray:
+    """The links that have none of these entities at either end; counts the others as `why`."""
+    kept = ~(ends.source[links[:, 0]] | ends.target[links[:, 1]])
+    if dropped is not None:
+        dropped[why] += int((~kept).sum())
+    return links[kept]
+
+
+def _ends(links: Sequence[IntArray], entities: Pair[Names]) -> Pair[NDArray[np.bool_]]:
+    """Of each side, which entities are in one of the links."""
+    joined = np.concatenate(links)
+
+    def side(each: tuple[Names, IntArray]) -> NDArray[np.bool_]:
+        names, ids = each
+        found = np.zeros(len(names), dtype=bool)
+        found[ids] = True
+        return found
+
+    return entities.zip(Pair(joined[:, 0], joined[:, 1])).map(side)
+
+
+def _refuse_no_seeds(seeds: IntArray, terms: Pair[NDArray[np.bool_]]) -> None:
+    """Raises where nothing is known but that RDF's own vocabularies are the same on both sides."""
+    num_terms = int((terms.source[seeds[:, 0]] & terms.target[seeds[:, 1]]).sum())
+    if len(seeds) == num_terms:
+        beside = f" but {num_terms:,} terms of RDF's own vocabularies" if num_terms else ""
+        raise InputError(
+            f"there is no known pair to learn from: no IRI is in both graphs{beside}. "
+            "Give pairs that are known with --links."
+        )
