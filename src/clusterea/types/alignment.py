@@ -46,6 +46,8 @@ class Alignment:
 
     def at_least(self, confidence: float) -> Alignment:
         """The links that are at least so sure; the entities of the others are unmatched."""
+        if not 0 <= confidence <= 1:
+            raise ValueError(f"confidence must lie in [0, 1]. Got {confidence} instead.")
         import torch
 
         kept = self.confidence >= confidence
