@@ -308,14 +308,18 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("setting", "message"),
         [
+            ("epoch=3", "Did you mean 'training.epochs' or 'self_training.epochs'[?]$"),
             ("training.epoch=3", "unknown setting 'epoch'.*Did you mean 'epochs'"),
             ("fusion.epochs=3", "unknown setting 'epochs'; choose one of candidates"),
             (
                 "trainig.epochs=3",
                 "unknown setting 'trainig.epochs'.*Did you mean 'training.epochs'",
             ),
-            ("evaluation.hits=3", "unknown setting 'evaluation.hits'; choose one of training"),
-            ("samplers=cmcs", "unknown setting 'samplers'; choose one of training"),
+            ("evaluation.hits=3", "unknown setting 'evaluation.hits'. The nearest of 67 are "),
+            (
+                "samplers=cmcs",
+                "unknown setting 'samplers'. The nearest of 67 are (.*, ){4}[a-z._]*.$",
+            ),
             ("training.epochs", "--set must be FIELD=VALUE, as .*epochs=10. Got 'training.epochs'"),
             ("training.model=rrea", "choose the model with --model"),
             ("fusion.outside=nobody", "unknown outside 'nobody'; choose one of none, best"),
@@ -332,7 +336,7 @@ class TestErrors:
             ("self_training.threshold=2", r"threshold must be a number in \[0, 1\]. Got 2.0"),
             ("propagation.features=0", r"features must be an int in \[1, inf\). Got 0"),
             ("matching.held_out=-1", r"held_out must be a number in \[0, 1\). Got -1.0"),
-            ("models=rrea", "unknown setting 'models'; choose one of training"),
+            ("models=rrea", "unknown setting 'models'. Did you mean 'training.model'[?]$"),
             ("matching.seed=-2", r"seed must be an int in \[0, inf\). Got -2"),
         ],
     )

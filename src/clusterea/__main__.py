@@ -1,5 +1,5 @@
 """`python -m clusterea`: the command line."""
 
-from clusterea.cli import main
+from clusterea.entry import main
 
 main()

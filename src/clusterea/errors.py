@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+MOST_LISTED = 15  # names that a message lists in full
+MOST_OFFERED = 5  # the nearest of more names
+CLOSE = 0.75  # share of characters that a typo leaves in place
 Parameters = ParamSpec("Parameters")
 
 # Options whose argument is not the option's name with underscores.
@@ -51,6 +54,14 @@ class DownloadError(InputError):
     """A download can't be had or can't be trusted."""
 
 
+class Stopped(BaseException):  # no error: nothing went wrong
+    """A signal asked the command line to end. Typer would answer a KeyboardInterrupt itself."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(exit_code)
+
+
 def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:
     """What is registered as `name`; an unknown name is answered with the known ones."""
     if name not in known:
@@ -59,8 +70,13 @@ def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The one answer to a name that isn't registered: the known ones, and the nearest of them."""
+    """The one answer to a name that isn't registered: the known ones, and the nearest of them.
+
+    Where there are many, the nearest alone.
+    """
     choices = list(known)
+    if len(choices) > MOST_LISTED:
+        return InputError(f"unknown {kind} '{name}'. {_nearest_of_many(name, choices)}")
     message = f"unknown {kind} '{name}'; choose one of {', '.join(choices)}."
     nearest = difflib.get_close_matches(name, choices, n=1)
     if nearest:
@@ -100,3 +116,18 @@ def names_arguments(function: Callable[Parameters, Value]) -> Callable[Parameter
             raise
 
     return called
+
+
+def _nearest_of_many(name: str, choices: list[str]) -> str:
+    """The nearest names. One without a stage, as `epoch`, is near to `training.epochs`."""
+
+    def likeness(choice: str) -> float:
+        compared = choice if "." in name else choice.rpartition(".")[2]
+        return difflib.SequenceMatcher(None, name, compared).ratio()
+
+    nearest = sorted(choices, key=likeness, reverse=True)[:MOST_OFFERED]
+    close = [choice for choice in nearest if likeness(choice) >= CLOSE]
+    close = [choice for choice in close if likeness(choice) >= likeness(close[0]) - 0.1]
+    if close:
+        return f"Did you mean {' or '.join(repr(choice) for choice in close)}?"
+    return f"The nearest of {len(choices)} are {', '.join(nearest)}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from tiny_runs import (
 )
 
 from clusterea.config import Config, preset
+from clusterea.types.alignment import NOT_FITTED
 from conftest import Ran
 
 ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
@@ -292,9 +295,143 @@ class TestSaid:
             *("event", "stage", "seconds", "peak_host_bytes", "peak_gpu_bytes", "reused"),
         }
 
+    def test_the_result_as_json(self, run: Path, pair: Path) -> None:
+        ran = aligned(pair, run, "--json")
+        told = json.loads(ran.out)
+        assert told["links"] == len(rows(run / "alignment.tsv")) - 1
+        for side in ("source", "target"):
+            unmatched = rows(run / f"unmatched_{side}.tsv")
+            assert told["unmatched"][side] == len(unmatched) - 1
+        assert told["metrics"] == json.loads((run / "metrics.json").read_text())
+        assert told["confidence"] == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
+        assert all(Path(path).is_file() for path in told["files"].values())
+        assert told["files"]["report"] == str(run / "report.html")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["{pair}"], "Missing option '--out'."),
+            (["{pair}", "--out", "run", "--seed", "x"], "Invalid value for '--seed'"),
+            (["nowhere", "--out", "run"], "nowhere"),
+            (["{pair}", "--out", "run", "--preset", "quick"], "unknown preset 'quick'"),
+        ],
+    )
+    def test_errors_as_json(
+        self, arguments: list[str], message: str, pair: Path, clusterea_command: Command
+    ) -> None:
+        words = (str(pair) if word == "{pair}" else word for word in arguments)
+        ran = clusterea_command("align", *words, "--json")
+        assert (ran.code, ran.out) == (2, "")
+        (event,) = events(ran.err)
+        assert event["event"] == "error"
+        assert message in event["message"]
+
+    def test_warnings_as_json(self, run: Path, pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def warns(*_: object) -> None:
+            warnings.showwarning("torch says", UserWarning, "torch.py", 1)
+
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        monkeypatch.setattr(ALIGN, "limit_memory", warns)
+        told = events(aligned(pair, run, "--json", "--memory", "1kB").err)
+        messages = [each["message"] for each in told if each["event"] == "warning"]
+        assert messages[0].startswith("This may not fit into 1000 B. ")
+        assert messages[1] == "torch says"
+
+
+class TestConfidence:
+    """Whether it is a probability is said wherever it is shown."""
+
+    def test_where_nothing_was_held_out(
+        self, finished: tuple[Path, Ran], clusterea_command: Command
+    ) -> None:
+        run, ran = finished
+        assert ran.out.count(NOT_FITTED) == 1
+        assert NOT_FITTED in (run / "report.html").read_text()
+        told = json.loads((run / "run.json").read_text())["confidence"]
+        assert told == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
+        assert NOT_FITTED in clusterea_command("match", run, "--device", "cpu").out
+
+    def test_where_seeds_were_held_out(
+        self, in_rounds: tuple[Path, Ran], clusterea_command: Command
+    ) -> None:
+        run, ran = in_rounds
+        assert NOT_FITTED not in ran.out
+        assert NOT_FITTED not in (run / "report.html").read_text()
+        told = json.loads((run / "run.json").read_text())["confidence"]
+        assert told["calibrated"] is True
+        assert 20 <= told["examples"] <= 2 * 53  # a held-out pair has two ends
+        source = rows(run / "alignment.tsv")[1][0]
+        assert NOT_FITTED not in clusterea_command("explain", run, source).out
+        assert NOT_FITTED not in clusterea_command("match", run, "--device", "cpu").out
+
+
+class TestBounds:
+    """`--min-confidence` and `--top`: the files have some links, the run has all."""
+
+    @pytest.fixture
+    def run(self, finished: tuple[Path, Ran], pair: Path, tmp_path: Path) -> Path:
+        """A copy: the tests here change its files."""
+        copy = Path(shutil.copytree(finished[0], tmp_path / "run"))
+        aligned(pair, copy)
+        return copy
+
+    @pytest.fixture
+    def whole(self, run: Path) -> list[list[str]]:
+        return rows(run / "alignment.tsv")
+
+    def test_the_surest(
+        self, run: Path, pair: Path, whole: list[list[str]], clusterea_command: Command
+    ) -> None:
+        ran = aligned(pair, run, "--top", "20")
+        assert ran.out.startswith("20 links:")
+        assert all(line.endswith("was there already") for line in ran.err.splitlines()[6:10])
+        assert rows(run / "alignment.tsv") == whole[:21]
+        lone = {row[0] for row in rows(run / "unmatched_source.tsv")}
+        assert {row[0] for row in whole[21:]} <= lone
+        metrics = json.loads((run / "metrics.json").read_text())
+        assert metrics["matching"]["recall"] <= 20 / 149
+        # What judges or shows the run takes the same links, and export needs no new run.
+        assert clusterea_command("evaluate", run).code == 0
+        assert json.loads((run / "metrics.json").read_text()) == metrics
+        assert clusterea_command("report", run).code == 0
+        assert ">20<" in (run / "report.html").read_text()
+        clusterea_command("export", run, "--format", "tsv", "--out", run / "all.tsv")
+        assert rows(run / "all.tsv") == whole
+        left_out = clusterea_command("explain", run, whole[-1][0]).out
+        assert "left out by --min-confidence or --top: confidence" in left_out
+        aligned(pair, run)
+        assert rows(run / "alignment.tsv") == whole
+
+    def test_the_sure(self, run: Path, pair: Path, whole: list[list[str]]) -> None:
+        least = whole[30][2]
+        wanted = [row for row in whole[1:] if float(row[2]) >= float(least)]
+        told = json.loads(aligned(pair, run, "--min-confidence", least, "--json").out)
+        assert told["links"] == len(wanted)
+        assert rows(run / "alignment.tsv")[1:] == wanted
+
+    def test_match_has_them_too(
+        self, run: Path, whole: list[list[str]], clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("match", run, "--device", "cpu", "--top", "7")
+        assert ran.code == 0, ran.err
+        assert ran.out.startswith("7 links;")
+        assert "Of the links before: metrics.json and report.html." in ran.err
+        assert rows(run / "alignment.tsv") == whole[:8]
+        assert clusterea_command("match", run, "--device", "cpu").code == 0
+        assert rows(run / "alignment.tsv") == whole
+
+    @pytest.mark.parametrize("bad", [["--top", "-1"], ["--min-confidence", "1.5"]])
+    def test_nonsense(
+        self, bad: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("align", pair, "--out", tmp_path / "run", *bad)
+        assert ran.code == 2
+        assert f"{bad[0]} must be" in ran.err
+        assert not list(tmp_path.iterdir())
+
 
 class TestDryRun:
-    @pytest.mark.parametrize("more", [[], ["--quiet"], ["--json"]])
+    @pytest.mark.parametrize("more", [[], ["--quiet"]])
     def test_it_prints_the_plan_and_writes_nothing(
         self, more: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
     ) -> None:
@@ -307,6 +444,25 @@ class TestDryRun:
         assert "Rounds" not in ran.out
         assert "held out" not in ran.out
         assert not list(tmp_path.iterdir())
+
+    def test_the_plan_as_json(self, pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+        asked = ["align", pair, "--out", tmp_path / "run", *SHARE, *PAPER, "--dry-run", "--json"]
+        ran = clusterea_command(*asked)
+        assert (ran.code, ran.err) == (0, "")
+        told = json.loads(ran.out)
+        assert told["entities"] == [300, 250]
+        assert told["triples"] == [1500, 1200]
+        assert (told["seeds"], told["test_links"]) == (63, 149)
+        assert told["encoders"] == [{"model": "dual-amn", "epochs": 2}]
+        assert (told["samplers"], told["num_batches"]) == (["cmcs"], 5)
+        assert told["expected"]["host_bytes"] > 0
+        assert told["expected"]["seconds"] > 0
+        assert told["fits"] is True
+        assert told["config"]["training"]["dimension"] == 16
+        assert not list(tmp_path.iterdir())
+        tight = json.loads(clusterea_command(*asked, "--memory", "1kB").out)
+        assert tight["fits"] is False
+        assert tight["advice"].startswith("This may not fit into 1000 B. ")
 
     def test_in_a_folder_that_is_there_it_changes_nothing(
         self, run: Path, pair: Path, clusterea_command: Command

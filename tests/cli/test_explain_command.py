@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tiny_runs import SHARE, Command, aligned, command, entities_of, rows, write_pair
+
+from clusterea.types.alignment import NOT_FITTED
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +45,7 @@ def test_its_evidence_is_true(run: Path, pair: Path, clusterea_command: Command)
     """Each line: two neighbours, matched to each other, by relations the triples have."""
     source, target = rows(pair / "ent_links")[0]
     shown = clusterea_command("explain", run, source, "--limit", "1000").out.splitlines()
-    assert shown[1].split() == [
-        *("Source", "neighbour", "by", "Target", "neighbour", "by", "Matched")
-    ]
+    assert shown[1].split() == [*("Source", "neighbor", "by", "Target", "neighbor", "by", "Linked")]
     links = {(row[0], row[1]): row[2] for row in rows(run / "alignment.tsv")[1:]}
     seeds = {(row[0], row[1]) for row in rows(pair / "ent_links")[:63]}
     graphs = [{tuple(row) for row in rows(pair / f"rel_triples_{number}")} for number in (1, 2)]
@@ -78,9 +79,48 @@ def test_the_rest_is_counted(run: Path, pair: Path, clusterea_command: Command) 
 
 def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) -> None:
     (name,) = rows(run / "unmatched_source.tsv")[1]
-    ran = clusterea_command("explain", run, name)
+    ran = clusterea_command("explain", run, name, "--limit", "3")
     assert ran.code == 0
-    assert ran.out == f"{name} (source) was matched to nothing.\n"
+    opening, titles, *candidates = ran.out.splitlines()
+    assert opening == f"{name} (source) was matched to nothing. Its best candidates:"
+    assert titles.split() == ["Candidate", "Score", "Why", "it", "was", "not", "taken"]
+    assert candidates.pop() == NOT_FITTED
+    assert len(candidates) == 3
+    rivals = {row[1]: row for row in rows(run / "alignment.tsv")[1:]}
+    for line in candidates:
+        found = re.fullmatch(r" (E\d+) +0\.\d{3}  linked to (E\d+), confidence (\S+) *", line)
+        assert found, line
+        rival, _, sure = rivals[f"http://target.example/resource/{found[1]}"]
+        assert rival == f"http://source.example/resource/{found[2]}"
+        assert float(found[3]) == pytest.approx(float(sure), abs=0.006)
+
+
+def test_everything_as_json(run: Path, clusterea_command: Command) -> None:
+    source, target, confidence = rows(run / "alignment.tsv")[1]
+    told = json.loads(clusterea_command("explain", run, target, "--json").out)
+    (link,) = told["links"]
+    assert (link["source"], link["target"], link["is_seed"]) == (source, target, False)
+    assert link["confidence"] == pytest.approx(float(confidence))
+    assert 0 < len(link["evidence"]) <= link["num_evidence"]
+    assert told["confidence"] == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
+    (lone,) = rows(run / "unmatched_source.tsv")[1]
+    told = json.loads(clusterea_command("explain", run, lone, "--json", "--limit", "4").out)
+    assert told["links"] == []
+    (answer,) = told["unmatched"]
+    assert answer["side"] == "source"
+    scores = [each["score"] for each in answer["candidates"]]
+    assert scores == sorted(scores, reverse=True)
+    linked = {row[1]: row[0] for row in rows(run / "alignment.tsv")[1:]}
+    for each in answer["candidates"]:
+        assert each["reason"] == "linked"
+        assert linked[each["entity"]] == each["linked_to"]
+
+
+def test_an_error_as_json(run: Path, clusterea_command: Command) -> None:
+    ran = clusterea_command("explain", run, "Atlantis", "--json")
+    assert (ran.code, ran.out) == (2, "")
+    message = "no entity of either graph is called 'Atlantis'."
+    assert json.loads(ran.err) == {"event": "error", "message": message}
 
 
 def test_an_unknown_name(run: Path, clusterea_command: Command) -> None:

@@ -14,6 +14,7 @@ from tiny_runs import Command, aligned, rows, write_pair, write_rdf
 
 from clusterea.data.links import read_links
 from clusterea.types import Pair
+from clusterea.types.alignment import NOT_FITTED
 
 FILES = {
     "tsv": "exported.tsv",
@@ -75,11 +76,14 @@ def test_what_is_exported_loads_again_as_links(
     assert told["seeds"] + told["test_links"] == len(links)
 
 
-def test_the_unmatched_stand_in_sssom(
+def test_the_unmatched_stand_in_sssom_if_asked_for(
     run: Path, tmp_path: Path, clusterea_command: Command
 ) -> None:
     out = tmp_path / "links.sssom.tsv"
-    clusterea_command("export", run, "--format", "sssom", "--out", out)
+    asked = ["export", run, "--format", "sssom", "--out", out]
+    assert clusterea_command(*asked).code == 0
+    assert "sssom:NoTermFound" not in out.read_text()
+    assert clusterea_command(*asked, "--with-unmatched").code == 0
     missing = [line for line in out.read_text().splitlines() if "sssom:NoTermFound" in line]
     unmatched = [rows(run / f"unmatched_{side}.tsv")[1:] for side in ("source", "target")]
     assert len(missing) == sum(map(len, unmatched))
@@ -117,6 +121,26 @@ def test_only_the_sure_ones(run: Path, tmp_path: Path, clusterea_command: Comman
     assert clusterea_command(*asked, "1").out.startswith("0 links:")
 
 
+def test_only_the_first(run: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    out = tmp_path / "top.tsv"
+    ran = clusterea_command("export", run, "--format", "tsv", "--out", out, "--top", "5")
+    assert ran.out == f"5 links:\n  {out}\n"
+    assert rows(out) == rows(run / "alignment.tsv")[:6]
+    both = ["--top", "5", "--min-confidence", rows(run / "alignment.tsv")[3][2]]
+    clusterea_command("export", run, "--format", "tsv", "--out", out, *both)
+    assert rows(out) == rows(run / "alignment.tsv")[:4]
+
+
+def test_parquet_says_whether_confidence_is_a_probability(
+    run: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    out = tmp_path / "links.parquet"
+    assert clusterea_command("export", run, "--format", "parquet", "--out", out).code == 0
+    told = pq.read_schema(out).metadata
+    assert told[b"confidence_examples"] == b"0"
+    assert told[b"confidence_note"].decode() == NOT_FITTED
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -124,6 +148,8 @@ def test_only_the_sure_ones(run: Path, tmp_path: Path, clusterea_command: Comman
         (["--format", "ssom"], "Did you mean 'sssom'?"),
         ([], "Missing option '--format'"),
         (["--format", "tsv", "--min-confidence", "2"], "must be a number in [0, 1]. Got 2.0"),
+        (["--format", "tsv", "--top", "-1"], "--top must be an int in [0, inf). Got -1 instead."),
+        (["--format", "tsv", "--with-unmatched"], "goes with --format sssom alone. Got --format t"),
         (["--format", "tsv", "--min-confidence", "nan"], "must be a number in [0, 1]. Got nan"),
     ],
 )

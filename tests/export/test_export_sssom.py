@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,16 +44,16 @@ print(json.dumps({"problems": problems, "rows": rows, "id": table.metadata["mapp
 NOTHING = "https://w3id.org/sssom/NoTermFound"
 
 
-def exported(named: Named, folder: Path) -> Path:
+def exported(named: Named, folder: Path, *, with_unmatched: bool = False) -> Path:
     path = folder / "out.sssom.tsv"
-    export(*named, "sssom", path)
+    export(*named, "sssom", path, with_unmatched=with_unmatched)
     return path
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("sssom") is None, reason="sssom-py is not installed")
 def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None:
-    path = exported(DBPEDIA, tmp_path)
+    path = exported(DBPEDIA, tmp_path, with_unmatched=True)
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", VALIDATE, str(path)],
         capture_output=True,
@@ -92,13 +93,40 @@ def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None
     )
 
 
-def test_it_loads_again_without_those_that_match_nobody(tmp_path: Path) -> None:
-    path = exported(DBPEDIA, tmp_path)
+@pytest.mark.parametrize("with_unmatched", [False, True])
+def test_it_loads_again_without_those_that_match_nobody(
+    with_unmatched: bool, tmp_path: Path
+) -> None:
+    path = exported(DBPEDIA, tmp_path, with_unmatched=with_unmatched)
     assert loaded(path, DBPEDIA[1], tmp_path) == links_of(DBPEDIA)
 
 
+def test_who_is_unmatched_has_no_row_unless_asked_for(tmp_path: Path) -> None:
+    def rows(*, with_unmatched: bool) -> list[str]:
+        text = exported(DBPEDIA, tmp_path, with_unmatched=with_unmatched).read_text()
+        return [line for line in text.splitlines() if not line.startswith("#")]
+
+    links = rows(with_unmatched=False)
+    assert len(links) == 1 + len(DBPEDIA[0].links)
+    assert not any("NoTermFound" in row for row in links)
+    assert rows(with_unmatched=True)[: len(links)] == links
+    assert len(rows(with_unmatched=True)) == len(links) + 3
+
+
+def test_the_head_says_whether_confidence_is_a_probability(tmp_path: Path) -> None:
+    def head(named: Named) -> dict[str, str]:
+        lines = exported(named, tmp_path).read_text().splitlines()
+        found = yaml.safe_load("\n".join(line[1:] for line in lines if line.startswith("#")))
+        assert isinstance(found, dict)
+        return found
+
+    alignment, names = DBPEDIA
+    assert head(DBPEDIA)["comment"] == alignment.confidence_note
+    assert "comment" not in head((replace(alignment, examples=30), names))
+
+
 def test_head_and_rows(tmp_path: Path) -> None:
-    lines = exported(DBPEDIA, tmp_path).read_text().splitlines()
+    lines = exported(DBPEDIA, tmp_path, with_unmatched=True).read_text().splitlines()
     head = yaml.safe_load("\n".join(line[1:] for line in lines if line.startswith("#")))
     assert head["license"] == "https://w3id.org/sssom/license/unspecified"
     assert head["curie_map"]["ns1"] == "http://dbpedia.org/resource/"

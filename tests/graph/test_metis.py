@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from itertools import combinations
 from pathlib import Path
 
@@ -160,3 +164,44 @@ class TestBeside:
         with pytest.raises(RuntimeError, match="METIS failed"):
             beside.result()
         beside.stop()
+
+
+# A graph that METIS cuts for long, and the number of its process; then nothing, until it is killed.
+PARENT = """
+import sys, time
+import numpy as np
+from clusterea.graph.metis import MetisBeside, from_edges
+draw = np.random.default_rng(0)
+ends = draw.integers(300_000, size=(2, 1_500_000))
+beside = MetisBeside(from_edges(*ends, 300_000), 500, 0)
+print(beside._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "after"),  # 2 s later METIS has the lock
+    [(signal.SIGKILL, 0.0), (signal.SIGKILL, 2.0), (signal.SIGTERM, 2.0)],
+)
+def test_it_ends_with_its_parent(number: signal.Signals, after: float) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        time.sleep(after)
+        assert is_running(child)
+        parent.send_signal(number)
+        parent.wait()
+    until = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

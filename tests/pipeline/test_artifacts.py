@@ -74,11 +74,13 @@ class TestForms:
             torch.tensor([[1, 0], [2, 3]])[:count],
             torch.tensor([0.75, 0.5])[:count],
             Pair(torch.tensor([0]), NOBODY),
+            examples=31,
         )
         found = unpack_alignment(through_a_file(dict(pack_alignment(alignment)), tmp_path))
         assert torch.equal(found.links, alignment.links)
         assert torch.equal(found.confidence, alignment.confidence)
         assert found.unmatched.map(Tensor.tolist) == Pair([0], [])
+        assert found.examples == 31
 
 
 def kept(artifacts: Artifacts, value: float | None, recipe: dict[str, int]) -> tuple[str, float]:

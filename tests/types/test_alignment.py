@@ -42,7 +42,45 @@ def test_a_notebook_shows_the_surest_links() -> None:
     assert "0 links" in empty._repr_html_()
 
 
-def test_a_confidence_beyond_1_is_refused() -> None:
-    alignment = Alignment(torch.tensor([[0, 5]]), torch.tensor([0.9]), NOBODY)
-    with pytest.raises(ValueError, match=r"confidence must lie in \[0, 1\]. Got 60"):
-        alignment.at_least(60)
+SURE = Alignment(
+    torch.tensor([[0, 5], [1, 4], [3, 4]]),
+    torch.tensor([0.5, 0.9, 0.7]),
+    Pair(torch.tensor([2]), torch.tensor([6])),
+    examples=40,
+)
+
+
+@pytest.mark.parametrize(
+    ("kept", "links", "unmatched"),
+    [
+        (SURE.at_least(0.7), [[1, 4], [3, 4]], Pair([0, 2], [5, 6])),
+        (SURE.at_least(0.8), [[1, 4]], Pair([0, 2, 3], [5, 6])),  # 4 has a link still
+        (SURE.top(1), [[1, 4]], Pair([0, 2, 3], [5, 6])),
+        (SURE.top(2), [[1, 4], [3, 4]], Pair([0, 2], [5, 6])),
+        (SURE.top(9), SURE.links.tolist(), Pair([2], [6])),
+        (SURE.top(0), [], Pair([0, 1, 2, 3], [4, 5, 6])),
+        (SURE.bounded(), SURE.links.tolist(), Pair([2], [6])),
+        (SURE.bounded(0.6, 1), [[1, 4]], Pair([0, 2, 3], [5, 6])),
+    ],
+)
+def test_some_of_the_links(
+    kept: Alignment, links: list[list[int]], unmatched: Pair[list[int]]
+) -> None:
+    assert kept.links.tolist() == links
+    assert kept.unmatched.map(torch.Tensor.tolist) == unmatched
+    assert kept.examples == 40
+
+
+def test_equally_sure_links_are_taken_in_order() -> None:
+    ids = torch.arange(50)
+    even = Alignment(torch.stack([ids, ids], 1), torch.full((50,), 0.5), NOBODY)
+    assert even.top(7).links[:, 0].tolist() == list(range(7))
+
+
+def test_it_knows_whether_its_confidence_was_fitted() -> None:
+    for each in (SURE, SURE.to("cpu"), SURE.swap()):
+        assert each.is_calibrated
+        assert each.confidence_note == ""
+    plain = Alignment(SURE.links, SURE.confidence, SURE.unmatched)
+    assert not plain.is_calibrated
+    assert "it only orders the links; it is not a probability" in plain.confidence_note

@@ -6,10 +6,14 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from clusterea.cli.align import align
-from clusterea.cli.console import ERRORS, show_error
+from clusterea.cli.console import (
+    show_error,
+    show_library_warnings,
+    show_stopped,
+    wants_json,
+)
 from clusterea.cli.datasets import datasets
 from clusterea.cli.evaluate import evaluate
 from clusterea.cli.explain import explain
@@ -21,36 +25,27 @@ from clusterea.cli.match import match
 from clusterea.cli.report import report
 from clusterea.cli.sample import sample
 from clusterea.cli.train import train
-from clusterea.errors import InputError
+from clusterea.cli.typed import Command, Group
+from clusterea.errors import InputError, Stopped
 from clusterea.version import __version__
 
 __all__ = ["app", "main"]
 
 
-class _Stoppable(TyperGroup):
-    """Ctrl-C ends any command with a word and 130, as shells expect; nothing is left half written.
-
-    Left to itself, click would say "Aborted" and exit with 1, which stands for a fault of ours.
-    """
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            ERRORS.print("Stopped.")
-            raise typer.Exit(130) from None
-
+# The base of Typer's usage errors, which Typer itself does not name.
+_UsageError: type[Any] = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     name="clusterea",
-    cls=_Stoppable,
+    cls=Group,
     help=(
         "Finds which entities of two knowledge graphs are the same, from the graphs' structure and "
         "a few known pairs.\n\nTry it: [bold]clusterea generate demo[/bold], then "
         "[bold]clusterea align demo --seeds-share 0.3 --out run[/bold]."
     ),
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,7 +55,7 @@ for command in (
     *(info, generate),
     *(train, sample, fuse, match, evaluate),  # stage by stage
 ):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(datasets, name="datasets")
 
 
@@ -82,7 +77,10 @@ def _options(
 
 def main() -> None:
     """Runs the command line: exit code 2 is the input's or the caller's fault, 1 is ours."""
+    show_library_warnings()
     try:
+        if wants_json():
+            sys.exit(_run_with_json_errors())
         app()
     except InputError as error:
         show_error(str(error))
@@ -90,3 +88,15 @@ def main() -> None:
     except OSError as error:  # a full disk, a folder that may not be written to
         show_error(f"{error.filename or 'the system'}: {error.strerror or error}.")
         sys.exit(2)
+    except Stopped as stop:  # before a command began
+        show_stopped(resumes=False)
+        sys.exit(stop.exit_code)
+
+
+def _run_with_json_errors() -> int:
+    """Runs the command and returns its exit code. Typer would print usage errors in a frame."""
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except _UsageError as error:
+        show_error(error.format_message())
+        return int(error.exit_code)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
-from clusterea.cli.plan import plan
+from clusterea.cli.plan import described_plan, plan
 from clusterea.cli.progress import watcher
+from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
+from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
+from clusterea.pipeline import Artifacts, choose_device, give_stage
 from clusterea.pipeline import align as run_align
-from clusterea.pipeline import choose_device
 from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
-from clusterea.pipeline.outputs import write_outputs
+from clusterea.pipeline.outputs import described_confidence, write_outputs
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
-    from clusterea.types import AlignmentTask, Benchmark, Metrics
+    from clusterea.types import Alignment, AlignmentTask, Benchmark, Metrics
 
 
 @takes_data
@@ -65,9 +68,14 @@ def align(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
+    least: MinConfidence = 0.0,
+    top: Top = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Errors and the result alone.")] = False,
-    json_lines: Annotated[
-        bool, typer.Option("--json", help="Progress as JSON lines on standard error.")
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="The result, or the plan, as JSON; progress as JSON lines on stderr."
+        ),
     ] = False,
 ) -> None:
     """Finds which entities of two knowledge graphs are the same.
@@ -75,6 +83,7 @@ def align(
     Trains, cuts into mini-batches, fuses, matches and, where there are test links, evaluates. The
     same command again computes only what is missing.
     """
+    check_bounds(least, top)
     place = choose_device(device)
     named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
@@ -90,27 +99,37 @@ def align(
 
     _check_names(configured(None))  # so that a wrong one is refused before anything is read
     workspace = Workspace(out)
-    benchmark = data.load(quiet=quiet or json_lines)
+    benchmark = data.load(quiet=quiet or as_json)
     task = benchmark.task
     config = configured(task)
-    planned = plan(benchmark, config, place, allowed)
-    if dry_run:
-        OUTPUT.print(planned, soft_wrap=True)
-        return
-    watching = watcher(quiet=quiet, json_lines=json_lines)
-    try:
-        if not (quiet or json_lines):
+    if as_json:
+        described = described_plan(benchmark, config, place, allowed)
+        if dry_run:
+            show_result(described)
+            return
+        if not described["fits"]:
+            show_warning(described["advice"])
+    else:
+        planned = plan(benchmark, config, place, allowed)
+        if dry_run:
+            OUTPUT.print(planned, soft_wrap=True)
+            return
+        if not quiet:
             ERRORS.print(planned, soft_wrap=True)
-        if allowed is not None:
-            limit_memory(place, allowed)
-        workspace.save_benchmark(benchmark)
-        with watching as observer:
-            result = run_align(task, config, place, workspace=workspace, observer=observer)
-            metrics = write_outputs(workspace, benchmark, result, place, observer)
-    except KeyboardInterrupt:
-        watching.stopped()
-        raise typer.Exit(130) from None
-    _print_result(workspace, benchmark, len(result.alignment.links), metrics)
+    if allowed is not None:
+        limit_memory(place, allowed)
+    workspace.save_benchmark(benchmark)
+    with watcher(quiet=quiet, json_lines=as_json) as observer:
+        result = run_align(task, config, place, workspace=workspace, observer=observer)
+        key, given = give_stage(
+            Artifacts(workspace), result.keys["match"], result.alignment, least, top
+        )
+        result = replace(result, alignment=given, keys={**result.keys, "given": key})
+        metrics = write_outputs(workspace, benchmark, result, place, observer)
+    if as_json:
+        show_result(_described_result(workspace, given, metrics))
+    else:
+        _print_result(workspace, benchmark, given, metrics)
 
 
 def _check_names(config: Config) -> None:
@@ -123,11 +142,37 @@ def _check_names(config: Config) -> None:
         find_sampler(sampler)
 
 
+def _described_result(
+    workspace: Workspace, alignment: Alignment, metrics: Metrics | None
+) -> dict[str, Any]:
+    """What `--json` prints at the end."""
+    names = {
+        "alignment": "alignment.tsv",
+        "unmatched_source": "unmatched_source.tsv",
+        "unmatched_target": "unmatched_target.tsv",
+        "candidates": "candidates.parquet",
+        "report": "report.html",
+        "run": "run.json",
+    }
+    if metrics is not None:
+        names["metrics"] = "metrics.json"
+    source, target = alignment.unmatched.map(len)
+    return {
+        "links": len(alignment.links),
+        "unmatched": {"source": source, "target": target},
+        "confidence": described_confidence(alignment),
+        "metrics": None if metrics is None else metrics.to_dict(),
+        "files": {name: str(workspace.folder / file) for name, file in names.items()},
+    }
+
+
 def _print_result(
-    workspace: Workspace, benchmark: Benchmark, links: int, metrics: Metrics | None
+    workspace: Workspace, benchmark: Benchmark, alignment: Alignment, metrics: Metrics | None
 ) -> None:
-    OUTPUT.print(f"{links:,} links:")
+    OUTPUT.print(f"{len(alignment.links):,} links:")
     OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
+    if alignment.confidence_note:
+        OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
         ranked, every = metrics.test_candidates.source, metrics.all_candidates.source
         OUTPUT.print(

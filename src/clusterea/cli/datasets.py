@@ -17,14 +17,18 @@ from rich.progress import (
 from rich.table import Table
 
 from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.typed import Command, Group
 from clusterea.data.datasets import DATASETS, fetch, is_fetched
 
 datasets = typer.Typer(
-    help="Lists and fetches public benchmark data.", no_args_is_help=True, rich_markup_mode="rich"
+    cls=Group,
+    help="Lists and fetches public benchmark data.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 
-@datasets.command("list")
+@datasets.command("list", cls=Command)
 def list_datasets() -> None:
     """Shows what can be fetched, and what is here already."""
     table = Table()
@@ -36,7 +40,7 @@ def list_datasets() -> None:
     OUTPUT.print(table)
 
 
-@datasets.command("fetch")
+@datasets.command("fetch", cls=Command)
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="One of those that `datasets list` shows.")],
     mirror: Annotated[

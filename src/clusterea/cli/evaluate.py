@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import OUTPUT, show_result, show_warning
 from clusterea.errors import InputError
 from clusterea.types import Benchmark, IntArray, Metrics, Pair
 from clusterea.workspace import Workspace
@@ -48,16 +46,13 @@ def evaluate(
             raise InputError("--test-links goes with --alignment; a run has its own.")
         found = of_run(Workspace(run)).to_dict()
         if "matching" not in found:
-            ERRORS.print(
-                f"No links of this similarity: `clusterea match {escape(str(run))}` makes them.",
-                soft_wrap=True,
-            )
+            show_warning(f"No links of this similarity: `clusterea match {run}` makes them.")
     elif alignment is not None and test_links is not None:
         found = _of_files(alignment, test_links)
     else:
         raise InputError("--alignment needs --test-links FILE to be judged by.")
     if as_json:
-        OUTPUT.print_json(json.dumps(found))
+        show_result(found)
         return
     for candidates, title in (("test_candidates", "test targets"), ("all_candidates", "all")):
         for way in ("source_to_target", "target_to_source") if candidates in found else ():
@@ -81,7 +76,7 @@ def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
     Without precision and recall where the similarity is newer than the links.
     """
     from clusterea.evaluation import evaluate as judged
-    from clusterea.pipeline.stored import is_matched, stored_alignment, stored_similarity
+    from clusterea.pipeline.stored import given_alignment, is_matched, stored_similarity
     from clusterea.workspace import write_json
 
     benchmark = benchmark or workspace.load_benchmark()
@@ -93,7 +88,7 @@ def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
         benchmark.test_links,
         task.seeds,
         degrees=task.graphs.source.degrees(),
-        alignment=stored_alignment(workspace, task) if is_matched(workspace) else None,
+        alignment=given_alignment(workspace, task) if is_matched(workspace) else None,
     )
     write_json(workspace.folder / "metrics.json", metrics.to_dict())
     return metrics

@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
-from clusterea.cli.run_options import Run
+from clusterea.cli.run_options import MinConfidence, Run, Top
+from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError
 from clusterea.workspace import Workspace
 
@@ -29,7 +30,6 @@ def export(
         typer.Option(
             "--format",
             metavar="|".join(ENDINGS),
-            help="sssom also says who is unmatched.",
             show_default=False,
         ),
     ],
@@ -37,9 +37,12 @@ def export(
         Path | None,
         typer.Option(help="The file; in the run's folder unless given.", show_default=False),
     ] = None,
-    least: Annotated[
-        float, typer.Option("--min-confidence", metavar="X", help="Leave out less sure links.")
-    ] = 0.0,
+    least: MinConfidence = 0.0,
+    top: Top = None,
+    with_unmatched: Annotated[
+        bool,
+        typer.Option("--with-unmatched", help="In sssom: a row for each entity without a link."),
+    ] = False,
 ) -> None:
     """Writes the links as TSV, Parquet, owl:sameAs, SSSOM or an OAEI alignment."""
     from clusterea.export import export as write
@@ -47,12 +50,15 @@ def export(
     from clusterea.pipeline.stored import stored_alignment
 
     find_exporter(format_name)
-    if not 0 <= least <= 1:
-        raise InputError(f"--min-confidence must be a number in [0, 1]. Got {least} instead.")
+    check_bounds(least, top)
+    if with_unmatched and format_name != "sssom":
+        raise InputError(
+            f"--with-unmatched goes with --format sssom alone. Got --format {format_name}."
+        )
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
-    alignment = stored_alignment(workspace, benchmark.task).at_least(least)
+    alignment = stored_alignment(workspace, benchmark.task).bounded(least, top)
     path = out or workspace.folder / f"exported.{ENDINGS[format_name]}"
-    write(alignment, benchmark.names, format_name, path)
+    write(alignment, benchmark.names, format_name, path, with_unmatched=with_unmatched)
     OUTPUT.print(f"{len(alignment.links):,} links:")
     OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from clusterea.cli.console import OUTPUT
+from clusterea.cli.console import OUTPUT, show_result
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.plan import seeds_origin
 from clusterea.data.statistics import QUANTILES, GraphStatistics, Statistics, describe
@@ -20,9 +19,9 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Shows counts, degrees, links, and what was left out and why."""
-    statistics = describe(data.load())
+    statistics = describe(data.load(quiet=as_json))
     if as_json:
-        typer.echo(json.dumps(statistics.to_dict(), indent=2, ensure_ascii=False))
+        show_result(statistics.to_dict())
         return
     OUTPUT.print(_graphs_table(statistics))
     OUTPUT.print(_links_line(statistics))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from clusterea.cli.progress import size
-from clusterea.config import LABEL_PROPAGATION, Config, PropagationConfig, config_with
+from clusterea.config import (
+    LABEL_PROPAGATION,
+    Config,
+    EncoderConfig,
+    PropagationConfig,
+    config_with,
+)
 from clusterea.pipeline.encoding import num_held_out
 from clusterea.pipeline.memory import available, expected_memory, widths
 
@@ -52,7 +58,7 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
     needed = expected.gpu if place.type == "cuda" else expected.host
     free = allowed or available(place)
     if free is not None and needed > free:
-        lines.append(f"This may not fit into {size(free)}. {_advice(task, config, place, free)}")
+        lines.append(_advice(task, config, place, free))
     return escape("\n".join(lines))
 
 
@@ -63,6 +69,46 @@ def seeds_origin(seeds_from: Mapping[str, int]) -> str:
     found = [f"{seeds_from['links']:,} from links"] if "links" in seeds_from else []
     found.append(f"{seeds_from['iris']:,} from identical IRIs")
     return f" ({', '.join(found)})"
+
+
+def described_plan(
+    benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None
+) -> dict[str, Any]:
+    """What `plan` says, as plain values."""
+    task = benchmark.task
+    expected = expected_memory(task, config, place)
+    needed = expected.gpu if place.type == "cuda" else expected.host
+    free = allowed or available(place)
+    fits = free is None or needed <= free
+    return {
+        "entities": [graph.num_entities for graph in task.graphs],
+        "triples": [graph.num_triples for graph in task.graphs],
+        "seeds": task.num_seeds,
+        "test_links": len(benchmark.test_links),
+        "device": str(place),
+        "encoders": [_described_encoder(each) for each in config.encoders()],
+        "samplers": list(config.samplers),
+        "num_batches": config.sampling.num_batches if config.samplers else 1,
+        "candidates": config.fusion.candidates,
+        "self_training_rounds": config.self_training.rounds,
+        "matching": config.matching.method,
+        "held_out_seeds": num_held_out(task.num_seeds, config.matching.held_out),
+        "expected": {
+            "host_bytes": expected.host,
+            "gpu_bytes": expected.gpu,
+            "seconds": round(_seconds(task, config, place), 1),
+        },
+        "fits": fits,
+        "advice": "" if fits or free is None else _advice(task, config, place, free),
+        "config": config.to_dict(),
+    }
+
+
+def _described_encoder(config: EncoderConfig) -> dict[str, Any]:
+    described: dict[str, Any] = {"model": config.model}
+    if not isinstance(config, PropagationConfig):
+        described["epochs"] = config.epochs
+    return described
 
 
 def _encoders(config: Config) -> str:
@@ -83,7 +129,8 @@ def _calibration(task: AlignmentTask, config: Config) -> str:
 
 
 def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int) -> str:
-    """The setting that makes it fit, the one that costs least accuracy first."""
+    """Says that it may not fit, and the setting that makes it fit and costs least accuracy."""
+    problem = f"This may not fit into {size(free)}."
 
     def fits(changed: Config) -> bool:
         needed = expected_memory(task, changed, place)
@@ -102,8 +149,8 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
         for value in values:
             is_less = now is None or value < now
             if is_less and fits(config_with(config, [f"{setting}={value}"])):
-                return f"Smaller {what} would: --set {setting}={value}."
-    return "No setting makes these graphs fit; it takes a machine with more memory."
+                return f"{problem} Smaller {what} would: --set {setting}={value}."
+    return f"{problem} No setting makes these graphs fit; it takes a machine with more memory."
 
 
 def _memory(host: int, gpu: int) -> str:
@@ -121,6 +168,11 @@ PRODUCTS_A_SECOND = {"cpu": 6e10, "cuda": 5e13}
 
 
 def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
+    seconds = _seconds(task, config, place)
+    return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
+
+
+def _seconds(task: AlignmentTask, config: Config, place: torch.device) -> float:
     from clusterea.numerics.lists import COMPARED
 
     kind = place.type
@@ -144,4 +196,4 @@ def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
         cells = min(cells, sum(free) * COMPARED)
     seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]
     seconds += (1 + rounds) * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
-    return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
+    return seconds

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from types import TracebackType
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from clusterea.cli.console import ERRORS
+from clusterea.cli.console import ERRORS, show_event
 from clusterea.pipeline import StageCost
 from clusterea.pipeline.align import Silent
 
@@ -31,10 +29,6 @@ class Watcher(Silent):
         trace: TracebackType | None,
     ) -> None:
         return None
-
-    def stopped(self) -> None:
-        """Says that the user has had enough."""
-        ERRORS.print("Stopped. The same command goes on where this one was.")
 
 
 class _HowFar(ProgressColumn):
@@ -120,20 +114,13 @@ class JsonLines(Watcher):
     """One JSON object a line on standard error."""
 
     def begin(self, stage: str) -> None:
-        self._say({"event": "begin", "stage": stage})
+        show_event({"event": "begin", "stage": stage})
 
     def step(self, stage: str, what: str, done: int, total: int) -> None:
-        self._say({"event": "step", "stage": stage, "what": what, "done": done, "total": total})
+        show_event({"event": "step", "stage": stage, "what": what, "done": done, "total": total})
 
     def end(self, cost: StageCost) -> None:
-        self._say({"event": "end", **cost.to_dict()})
-
-    def stopped(self) -> None:
-        self._say({"event": "stopped"})
-
-    def _say(self, event: dict[str, Any]) -> None:
-        sys.stderr.write(json.dumps(event) + "\n")
-        sys.stderr.flush()
+        show_event({"event": "end", **cost.to_dict()})
 
 
 def watcher(*, quiet: bool, json_lines: bool) -> Watcher:

@@ -16,14 +16,14 @@ def report(run: Run) -> None:
     from clusterea.pipeline.outputs import write_page
     from clusterea.pipeline.stored import (
         fused_partitions,
+        given_alignment,
         is_matched,
-        stored_alignment,
         stored_description,
     )
 
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
-    alignment = stored_alignment(workspace, benchmark.task)
+    alignment = given_alignment(workspace, benchmark.task)
     if not is_matched(workspace):
         raise DataError(
             run, "fused a similarity after its last links. Run `clusterea match` first."

@@ -20,4 +20,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Any setting of this stage."),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")]
+MinConfidence = Annotated[
+    float, typer.Option("--min-confidence", metavar="X", help="Leave out less sure links.")
+]
+Top = Annotated[
+    int | None, typer.Option(metavar="N", help="The N surest links at most.", show_default=False)
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]

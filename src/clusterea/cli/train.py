@@ -79,17 +79,13 @@ def train(
     workspace.save_benchmark(benchmark)
     with _bar() as bar:
         show = _Shown(bar)
-        try:
-            artifacts = Artifacts(workspace)
-            known = Known(benchmark.task, {"task": task_key(benchmark.task)})
-            is_trained = isinstance(config, TrainingConfig)
-            key, embeddings = train_stage(
-                artifacts, known, config, place, show.step if is_trained else None
-            )
-            point_at_encoders(artifacts, [key])
-        except KeyboardInterrupt:
-            ERRORS.print("Stopped. The same command goes on after the last full epoch.")
-            raise typer.Exit(130) from None
+        artifacts = Artifacts(workspace)
+        known = Known(benchmark.task, {"task": task_key(benchmark.task)})
+        is_trained = isinstance(config, TrainingConfig)
+        key, embeddings = train_stage(
+            artifacts, known, config, place, show.step if is_trained else None
+        )
+        point_at_encoders(artifacts, [key])
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
     OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)

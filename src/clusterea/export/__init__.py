@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from clusterea.errors import look_up
@@ -43,15 +44,22 @@ def export(
     names: Pair[Names],
     format: str,  # noqa: A002
     path: Path,
+    *,
+    with_unmatched: bool = False,
 ) -> None:
     """The alignment as one file, there whole or not at all.
 
     Args:
-        alignment: The links; SSSOM also says who has none.
+        alignment: The links.
         names: Of the entities.
         format: A name in `EXPORTERS`.
         path: The file. One that is there is replaced.
+        with_unmatched: Whether SSSOM has a row for each entity without a link too. Tools that
+            convert SSSOM may take such a row for a mapping.
     """
     exporter = find_exporter(format)
+    if not with_unmatched:
+        nobody = alignment.unmatched.map(lambda ids: ids[:0])
+        alignment = replace(alignment, unmatched=nobody)
     with replacing(path) as beside:
         exporter(alignment, names, beside)

@@ -16,7 +16,7 @@ _HEAD = """\
 <?xml version="1.0" encoding="utf-8"?>
 <rdf:RDF xmlns="http://knowledgeweb.semanticweb.org/heterogeneity/alignment#"
          xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
-<Alignment>
+{note}<Alignment>
   <xml>yes</xml>
   <level>0</level>
   <type>{type}</type>
@@ -45,7 +45,9 @@ def write_oaei(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     texts = _iris(names).map(lambda iris: pc.replace_substring(iris, "&", "&amp;"))
     begin, between, relation, end = _CELL
     with path.open("wb") as file:
-        file.write(_HEAD.format(type="11" if _is_one_to_one(alignment) else "**").encode())
+        note = f"<!-- {alignment.confidence_note} -->\n" if alignment.confidence_note else ""
+        kind = "11" if _is_one_to_one(alignment) else "**"
+        file.write(_HEAD.format(note=note, type=kind).encode())
         for batch in link_batches(alignment, texts):
             source, target, confidence = batch.columns
             write_lines(file, begin, source, between, target, relation, confidence, end)

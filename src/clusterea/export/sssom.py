@@ -31,7 +31,8 @@ def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     justified = f"\t{JUSTIFICATION}\t"
     lone = alignment.unmatched.map(lambda ids: ids.detach().cpu().numpy())
     with path.open("wb") as file:
-        file.write(_head(curie_map, _identity(alignment, texts)).encode())
+        identity = _identity(alignment, texts)
+        file.write(_head(curie_map, identity, alignment.confidence_note).encode())
         file.write("\t".join(COLUMNS).encode() + b"\n")
         for batch in link_batches(alignment, texts):
             source, target, confidence = batch.columns
@@ -42,7 +43,7 @@ def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
             write_lines(file, NO_TERM + between, entities, justified)
 
 
-def _head(curie_map: dict[str, str], identity: str) -> str:
+def _head(curie_map: dict[str, str], identity: str, comment: str) -> str:
     import yaml
 
     from clusterea.version import __version__
@@ -54,6 +55,7 @@ def _head(curie_map: dict[str, str], identity: str) -> str:
         "mapping_tool_version": __version__,
         "subject_source": "clusterea:source",  # where no term was found
         "object_source": "clusterea:target",
+        **({"comment": comment} if comment else {}),
         "curie_map": curie_map,
     }
     lines = yaml.safe_dump(metadata, sort_keys=False, width=2**30).splitlines()  # in ASCII

@@ -25,11 +25,18 @@ def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
 
 
 def write_parquet(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as Parquet, which holds any name as it is."""
+    """Links as Parquet, which holds any name as it is.
+
+    The file's metadata says what the confidence is: `confidence_examples`, how many links it was
+    fitted on, and `confidence_note`, a sentence, where there are none.
+    """
     import pyarrow.parquet as pq
 
     kinds = (pa.large_string(), pa.large_string(), pa.float64())
-    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
+    metadata = {"confidence_examples": str(alignment.examples)}
+    if alignment.confidence_note:
+        metadata["confidence_note"] = alignment.confidence_note
+    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)), metadata)
     with pq.ParquetWriter(path, schema) as writer:
         for batch in link_batches(alignment, names.map(lambda side: side.arrow)):
             writer.write_table(batch.cast(schema))

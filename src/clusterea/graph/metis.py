@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -80,21 +83,27 @@ class MetisBeside:
     """METIS in a process of its own: it holds Python's lock for as long as it runs.
 
     The graph goes there, and the parts come back, by files without a name: a run that is killed
-    leaves nothing behind.
+    leaves nothing behind. The process ends with ours, however ours ends: the system sends it a
+    signal when our end of a pipe is closed. A thread of its own could not watch: METIS holds the
+    lock there too.
     """
 
     def __init__(self, graph: SimpleGraph, num_parts: int, seed: int) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
         self._parts: IntArray | None = None
-        with tempfile.TemporaryFile() as given:
+        reading, writing = os.pipe()
+        self._lifeline = os.fdopen(writing, "wb")
+        with tempfile.TemporaryFile() as given, os.fdopen(reading, "rb"):
             np.save(given, graph.offsets)
             np.save(given, graph.neighbors)
             given.seek(0)
             self._process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
-                [sys.executable, "-m", __name__, str(num_parts), str(seed)],
+                [sys.executable, "-m", __name__, str(num_parts), str(seed), str(reading)],
                 stdin=given,
                 stdout=self._file,
                 stderr=subprocess.PIPE,
+                pass_fds=[reading],
+                process_group=0,  # so that a terminal's Ctrl-C goes to us alone
             )
 
     def result(self) -> IntArray:
@@ -111,16 +120,27 @@ class MetisBeside:
         """Ends the process if it still runs."""
         self._process.kill()  # does nothing where it has ended
         self._process.wait()
+        self._lifeline.close()
         if self._process.stderr is not None:
             self._process.stderr.close()
         self._file.close()
 
 
-def _main(num_parts: int, seed: int) -> None:
+def _end_with_parent(watched: int) -> None:
+    """Has the system end this process when the other end of a pipe is closed."""
+    fcntl.fcntl(watched, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(watched, fcntl.F_GETFL)
+    fcntl.fcntl(watched, fcntl.F_SETFL, flags | os.O_ASYNC)  # SIGIO, which ends a process
+    if select.select([watched], [], [], 0)[0]:  # it was closed before
+        sys.exit(1)
+
+
+def _main(num_parts: int, seed: int, watched: int) -> None:
+    _end_with_parent(watched)
     given = sys.stdin.buffer
     graph = SimpleGraph(np.load(given), np.load(given))
     np.save(sys.stdout.buffer, metis(graph, num_parts, seed))
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    _main(*(int(text) for text in sys.argv[1:]))

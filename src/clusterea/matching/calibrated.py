@@ -26,6 +26,7 @@ class FittedConfidence:
 
     calibration: Calibration
     least: float  # links below it cost more precision than they bring recall
+    examples: int  # links with a known verdict that it was fitted on
 
 
 def fit_confidence(
@@ -47,7 +48,8 @@ def fit_confidence(
     features = link_features(similarity, trial.links, task)
     calibration = calibrate_held_out(features, known, task.num_undecided)
     tried = calibration.confidence(features)
-    return FittedConfidence(calibration, abstain_below(tried, known, min(task.num_undecided)))
+    least = abstain_below(tried, known, min(task.num_undecided))
+    return FittedConfidence(calibration, least, len(known.links))
 
 
 def chances(
@@ -99,7 +101,9 @@ def calibrated(
     """
     sure = confidence.calibration.confidence(link_features(similarity, alignment.links, task))
     order = sure.argsort(descending=True, stable=True)
-    result = Alignment(alignment.links[order], sure[order], alignment.unmatched)
+    result = Alignment(
+        alignment.links[order], sure[order], alignment.unmatched, confidence.examples
+    )
     return result.at_least(confidence.least) if abstain else result
 
 

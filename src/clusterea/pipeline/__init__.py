@@ -9,6 +9,7 @@ from clusterea.pipeline.measure import StageCost, measured
 from clusterea.pipeline.result import AlignmentResult
 from clusterea.pipeline.stages import (
     fuse_stage,
+    give_stage,
     match_stage,
     point_at_encoders,
     sample_stage,
@@ -25,6 +26,7 @@ __all__ = [
     "align",
     "choose_device",
     "fuse_stage",
+    "give_stage",
     "match_stage",
     "measured",
     "point_at_encoders",

@@ -118,12 +118,15 @@ def unpack_similarity(tensors: Tensors) -> Similarity:
 
 
 def pack_alignment(alignment: Alignment) -> Tensors:
-    """Links, confidences, and who has none."""
+    """Links, confidences, who has none, and what the confidences were fitted on."""
+    from torch import tensor
+
     return {
         "links": alignment.links,
         "confidence": alignment.confidence,
         "unmatched_source": alignment.unmatched.source,
         "unmatched_target": alignment.unmatched.target,
+        "examples": tensor([alignment.examples]),
     }
 
 
@@ -133,4 +136,5 @@ def unpack_alignment(tensors: Tensors) -> Alignment:
         tensors["links"],
         tensors["confidence"],
         Pair(tensors["unmatched_source"], tensors["unmatched_target"]),
+        int(tensors["examples"]) if "examples" in tensors else 0,  # older runs have none
     )

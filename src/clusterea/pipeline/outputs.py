@@ -198,9 +198,17 @@ def _described(
         "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
         "self_training": rounds,
         "links": len(result.alignment.links),
+        "confidence": described_confidence(result.alignment),
         "stages": [cost.to_dict() for cost in costs],
         "seconds": round(sum(cost.seconds for cost in costs), 3),
     }
+
+
+def described_confidence(alignment: Alignment) -> dict[str, Any]:
+    """Whether confidence is a probability, what it was fitted on, and a sentence if it is not."""
+    note = alignment.confidence_note
+    described = {"calibrated": alignment.is_calibrated, "examples": alignment.examples}
+    return described | ({"note": note} if note else {})
 
 
 def self_training(rounds: Sequence[Round], benchmark: Benchmark) -> list[dict[str, int]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config
-from clusterea.errors import InputError
+from clusterea.config.checks import check_bounds
+from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline.measure import StageCost
 from clusterea.types import (
     Alignment,
@@ -100,6 +101,7 @@ class AlignmentResult:
         """A table of source, target and confidence, by name where names are known."""
         return self.alignment.to_pandas(None if self.benchmark is None else self.benchmark.names)
 
+    @names_arguments
     def export(
         self,
         path: str | os.PathLike[str],
@@ -116,6 +118,7 @@ class AlignmentResult:
         """
         from clusterea.export import export
 
+        check_bounds(min_confidence)
         export(self.alignment.at_least(min_confidence), self.named.names, format, Path(path))
 
     def report(self, path: str | os.PathLike[str]) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from clusterea.samplers import Cut
     from clusterea.training import Progress
 
+GIVEN = "given"  # links that the run's files have, where they are not all
 Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
@@ -269,6 +270,34 @@ def match_stage(
     if artifacts.workspace is not None:
         artifacts.workspace.point("match", key)
     return key, alignment
+
+
+def give_stage(
+    artifacts: Artifacts,
+    match_key: str,
+    alignment: Alignment,
+    least: float = 0.0,
+    top: int | None = None,
+) -> tuple[str, Alignment]:
+    """The links that the run's files have, all or the surest of them, and their key.
+
+    Later commands find both: all links, and those that were given.
+    """
+    if not least and top is None:
+        if artifacts.workspace is not None:
+            artifacts.workspace.forget(GIVEN)
+        return match_key, alignment
+    key, given = artifacts.tensors(
+        GIVEN,
+        {"min_confidence": least, "top": top},
+        {"match": match_key},
+        lambda: alignment.bounded(least, top),
+        pack_alignment,
+        unpack_alignment,
+    )
+    if artifacts.workspace is not None:
+        artifacts.workspace.point(GIVEN, key)
+    return key, given
 
 
 def _keys(task: AlignmentTask, device: torch.device) -> Pair[Tensor]:

@@ -20,7 +20,7 @@ from clusterea.pipeline.artifacts import (
     unpack_similarity,
 )
 from clusterea.pipeline.encoding import Known, beyond, without_seeds
-from clusterea.pipeline.stages import Trial, encoder_name
+from clusterea.pipeline.stages import GIVEN, Trial, encoder_name
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -133,9 +133,24 @@ def stored_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
     return unpack_similarity(read_artifact(workspace, current_key(workspace, "fuse", task)))
 
 
+def matched_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
+    """The similarity that the links matched last were made of."""
+    key = _parents(workspace, current_key(workspace, "match", task)).get("fuse", "")
+    return unpack_similarity(read_artifact(workspace, key))
+
+
 def stored_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
     """The alignment that was matched last."""
     return unpack_alignment(read_artifact(workspace, current_key(workspace, "match", task)))
+
+
+def given_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
+    """The links that the run's files have: `stored_alignment`, or the surest of them."""
+    match_key = current_key(workspace, "match", task)
+    key = workspace.current(GIVEN) if workspace.has(GIVEN) else ""
+    if _parents(workspace, key).get("match") != match_key:
+        key = match_key
+    return unpack_alignment(read_artifact(workspace, key))
 
 
 def stored_description(workspace: Workspace, stage: str) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def collect(
         sizes=graphs.map(lambda g: GraphSize(g.num_entities, g.num_relations, g.num_triples)),
         num_seeds=benchmark.task.num_seeds,
         confidence=confidence,
+        confidence_note=alignment.confidence_note,
         unmatched=alignment.unmatched.map(lambda side: side.numel()),
         num_test_links=len(benchmark.test_links),
         correctness=correctness,

@@ -70,6 +70,7 @@ class ReportData:
     num_seeds: int
     confidence: NDArray[np.floating[Any]]  # (links,): of every link returned
     unmatched: Pair[int]
+    confidence_note: str = ""  # `Alignment.confidence_note`
     num_test_links: int = 0
     correctness: NDArray[np.int8] | None = None  # (links,): RIGHT, WRONG or UNKNOWN
     metrics: Mapping[str, Any] | None = None  # in the shape of metrics.json

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+NOT_FITTED = (
+    "Confidence was not fitted on held-out seeds, so it only orders the links; "
+    "it is not a probability."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Alignment:
@@ -22,6 +27,7 @@ class Alignment:
     links: Tensor  # (n, 2) int64: source entity, target entity
     confidence: Tensor  # (n,) floating point
     unmatched: Pair[Tensor]  # entities of each side without a link
+    examples: int = 0  # links with a known verdict that the confidence was fitted on; 0: none
 
     def __post_init__(self) -> None:
         if self.links.ndim != 2 or self.links.shape[1] != 2:
@@ -39,27 +45,56 @@ class Alignment:
                 f"{float(self.confidence.min())} to {float(self.confidence.max())} instead."
             )
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether confidence is a probability: it was fitted on links with a known verdict."""
+        return self.examples > 0
+
+    @property
+    def confidence_note(self) -> str:
+        """What a reader of the confidences must know, in one sentence; empty if nothing."""
+        return "" if self.is_calibrated else NOT_FITTED
+
     def to(self, device: torch.device | str) -> Alignment:
         """The same on another device."""
         unmatched = self.unmatched.map(lambda side: side.to(device))
-        return Alignment(self.links.to(device), self.confidence.to(device), unmatched)
+        return Alignment(
+            self.links.to(device), self.confidence.to(device), unmatched, self.examples
+        )
 
     def at_least(self, confidence: float) -> Alignment:
         """The links that are at least so sure; the entities of the others are unmatched."""
-        if not 0 <= confidence <= 1:
-            raise ValueError(f"confidence must lie in [0, 1]. Got {confidence} instead.")
+        return self._only(self.confidence >= confidence)
+
+    def bounded(self, confidence: float = 0.0, top: int | None = None) -> Alignment:
+        """The links that are at least so sure, and of these the `top` surest; None: all."""
+        kept = self.at_least(confidence) if confidence else self
+        return kept if top is None else kept.top(top)
+
+    def top(self, count: int) -> Alignment:
+        """The surest `count` links; the entities of the others are unmatched.
+
+        Of equally sure links the first in the alignment's order are taken.
+        """
         import torch
 
-        kept = self.confidence >= confidence
-        left = self.links[~kept]
-        return Alignment(
-            self.links[kept],
-            self.confidence[kept],
-            Pair(
-                torch.unique(torch.cat([self.unmatched.source, left[:, 0]])),
-                torch.unique(torch.cat([self.unmatched.target, left[:, 1]])),
-            ),
-        )
+        kept = torch.zeros_like(self.confidence, dtype=torch.bool)
+        kept[self.confidence.argsort(descending=True, stable=True)[:count]] = True
+        return self._only(kept)
+
+    def _only(self, kept: Tensor) -> Alignment:
+        """The links where the (n,) mask is true; the entities of the others are unmatched."""
+        import torch
+
+        links, left = self.links[kept], self.links[~kept]
+
+        def lone(before: Tensor, side: int) -> Tensor:
+            entities = torch.unique(torch.cat([before, left[:, side]]))
+            # Some may have another link.
+            return entities.masked_select(~torch.isin(entities, links[:, side]))
+
+        unmatched = Pair(lone(self.unmatched.source, 0), lone(self.unmatched.target, 1))
+        return Alignment(links, self.confidence[kept], unmatched, self.examples)
 
     def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
         """A table of source, target and confidence: ids, or names where they are given."""
@@ -75,7 +110,7 @@ class Alignment:
 
     def swap(self) -> Alignment:
         """The same alignment seen from the other side."""
-        return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap())
+        return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap(), self.examples)
 
     def _repr_html_(self) -> str:
         """For notebooks: the surest links."""
