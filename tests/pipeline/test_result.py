@@ -10,6 +10,7 @@ import pytest
 import clusterea
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import InputError
+from clusterea.report.explanation import Linked, Unlinked
 from clusterea.types import Benchmark, Names, Pair
 
 SHAPE = replace(
@@ -89,6 +90,48 @@ def test_the_report_is_the_one_of_the_command_line(
     assert "label-propagation" in page  # the settings
     nameless.report(str(tmp_path / "numbers.html"))
     assert (tmp_path / "numbers.html").stat().st_size
+
+
+def test_a_link_is_explained_by_linked_neighbors(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    source, target = result.alignment.links[0].tolist()
+    names = benchmark.names.source[source], benchmark.names.target[target]
+    for name in names:
+        told = result.explain(name)
+        assert repr(told).startswith(f"{names[0]} = {names[1]} (confidence ")
+        (linked,) = told.answers
+        assert isinstance(linked, Linked)
+        supports = told.supports(linked)
+        assert len(supports) == min(12, linked.evidence.total) > 0
+        assert repr(told).count("\n") == 1 + len(supports)
+        assert supports[0].neighbors.source in repr(told)
+    shown = result.explain(names[0], limit=1)._repr_html_()
+    assert shown.count("<tr>") == 2
+    assert "<script>" not in shown
+
+
+def test_an_entity_without_a_link_has_candidates(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    lone = int(result.alignment.unmatched.source[0])
+    told = result.explain(benchmark.names.source[lone], limit=3)
+    (unlinked,) = told.answers
+    assert isinstance(unlinked, Unlinked)
+    first, last = result.similarity.row_offsets[lone : lone + 2].tolist()
+    best = int(result.similarity.columns[first:last][result.similarity.values[first:last].argmax()])
+    assert unlinked.candidates[0].entity == best
+    assert "(source) was matched to nothing: its best candidates" in repr(told)
+    assert benchmark.names.target[best] in repr(told)
+
+
+def test_an_entity_that_is_not_there_is_refused(
+    result: clusterea.AlignmentResult, nameless: clusterea.AlignmentResult
+) -> None:
+    with pytest.raises(InputError, match="no entity of either graph is called 'nobody'"):
+        result.explain("nobody")
+    source, target = nameless.alignment.links[0].tolist()
+    assert f"{source} = {target} (confidence" in repr(nameless.explain(source))
 
 
 def test_a_notebook_shows_the_surest_links_escaped(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from clusterea.report.explanation import Explanation
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
@@ -139,6 +141,21 @@ class AlignmentResult:
             self_training(self.rounds, benchmark),
         )
         write_report(path, data)
+
+    @names_arguments
+    def explain(self, entity: str | int, limit: int = 12) -> Explanation:
+        """The evidence for an entity's link, or its best candidates where it has none.
+
+        Args:
+            entity: Its name, on either side.
+            limit: How many pairs of neighbors, or candidates, at most.
+        """
+        from clusterea.report.explanation import explained
+
+        found = self.alignment
+        return explained(
+            self.named, found, found, lambda: self.similarity, str(entity), limit=limit
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: the surest links."""
