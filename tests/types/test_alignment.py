@@ -40,6 +40,7 @@ def test_a_notebook_shows_the_surest_links() -> None:
     assert "<td>&lt;22&gt;</td><td>&amp;23</td>" in alignment.to_html(names)
     empty = Alignment(links[:0], torch.empty(0), NOBODY)
     assert "0 links" in empty._repr_html_()
+    assert "it is not a probability" in shown
 
 
 SURE = Alignment(

@@ -126,8 +126,9 @@ class Alignment:
         sure = self.confidence[order].tolist()
         left = len(self.links) - len(ids)
         title = f"{self!r}" + (f", {left:,} of them not shown" if left else "")
+        rows = zip(source, target, sure, strict=True)
         return html_table(
-            title, ("source", "target", "confidence"), zip(source, target, sure, strict=True)
+            title, ("source", "target", "confidence"), rows, note=self.confidence_note
         )
 
     def __repr__(self) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A title and a table below it; numbers are written as `shown` does."""
+def html_table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
+) -> str:
+    """A title, a table, and a note below it; numbers are written as `shown` does."""
     head = "".join(f"<th>{escape(text)}</th>" for text in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
@@ -15,7 +17,8 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     )
     return (
         f"<div><p><b>{escape(title)}</b></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        + (f"<p>{escape(note)}</p></div>" if note else "</div>")
     )
 
 
