@@ -17,8 +17,9 @@ from clusterea.config import PRESETS, Config, preset
 from clusterea.config.preset import listed
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline import choose_device
-from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory
 from clusterea.pipeline.outputs import write_outputs
+from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
