@@ -12,6 +12,19 @@ from pathlib import Path
 from typing import TypeVar
 
 Value = TypeVar("Value")
+STANDARD_INPUT = Path("-")
+_LONGEST_QUOTE = 200
+
+
+def cut(text: object) -> str:
+    """What is quoted of the input, at most 200 characters of it."""
+    whole = str(text)
+    return whole if len(whole) <= _LONGEST_QUOTE else f"{whole[: _LONGEST_QUOTE - 1]}…"
+
+
+def shown_path(path: Path | str) -> str:
+    """What a message calls an input."""
+    return "standard input" if Path(path) == STANDARD_INPUT else str(path)
 
 
 class ClusterEAError(Exception):
@@ -28,14 +41,18 @@ class DataError(InputError):
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
-        where = f"{path} line {line}" if line is not None else f"{path}"
-        super().__init__(
-            f"{where}: {' '.join(problem.split())}"
-        )  # one line, whatever a parser said
+        where = shown_path(path) if line is None else f"{shown_path(path)} line {line}"
+        # One line, whatever a parser said.
+        super().__init__(_printable(f"{where}: {' '.join(problem.split())}"))
 
 
 class DownloadError(InputError):
     """A download can't be had or can't be trusted."""
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: a terminal would obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:

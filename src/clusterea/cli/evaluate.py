@@ -53,7 +53,7 @@ def evaluate(
                 soft_wrap=True,
             )
     elif alignment is not None and test_links is not None:
-        found = _of_files(alignment, test_links)
+        found = _of_files(alignment, test_links, quiet=as_json)
     else:
         raise InputError("--alignment needs --test-links FILE to be judged by.")
     if as_json:
@@ -99,11 +99,16 @@ def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
     return metrics
 
 
-def _of_files(alignment: Path, test_links: Path) -> dict[str, Any]:
+def _of_files(alignment: Path, test_links: Path, *, quiet: bool) -> dict[str, Any]:
+    from clusterea.data.inputs import notes, reading, refuse_repeated
     from clusterea.data.links import read_links
     from clusterea.evaluation import judge
 
-    given, truth = read_links(alignment), read_links(test_links)
+    refuse_repeated([alignment, test_links])
+    with reading():
+        given, truth = read_links(alignment), read_links(test_links)
+        for told in () if quiet else notes():
+            ERRORS.print(escape(told), soft_wrap=True)
     wanted = _read_as(truth, _names(given.readings))
     returned = _read_as(given, _names([wanted]))
     ids: dict[tuple[str, str], int] = {}

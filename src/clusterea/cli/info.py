@@ -19,7 +19,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Shows counts, degrees, links, and what was left out and why."""
-    statistics = describe(data.load())
+    statistics = describe(data.load(quiet=as_json))
     if as_json:
         typer.echo(json.dumps(statistics.to_dict(), indent=2, ensure_ascii=False))
         return

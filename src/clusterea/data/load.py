@@ -12,6 +12,7 @@ import numpy as np
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
+from clusterea.data.inputs import notes, reading, refuse_repeated
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.seeds import seeds_and_test_links
@@ -32,6 +33,9 @@ def load(
     test_links: PathLike | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
+    source_columns: Sequence[str] | None = None,
+    target_columns: Sequence[str] | None = None,
+    max_input_size: int | None = None,
     split: str | None = None,
     seeds_share: float | None = None,
     split_seed: int | None = None,
@@ -53,7 +57,10 @@ def load(
         seeds: The seeds alone. That an entity has two counterparts here is an error.
         test_links: The links to judge by; they go with `seeds`.
         format: One of `FORMATS`.
-        columns: The columns of a table that are head, relation and tail.
+        columns: The columns of both tables that are head, relation and tail.
+        source_columns: Those of the source's table alone.
+        target_columns: Those of the target's table alone.
+        max_input_size: The most bytes that one input may have once unpacked; 64 GiB by default.
         split: `given`, `first`, `random` or `fold`; by default `given`, where every link is a
             seed unless the data brings test links of its own.
         seeds_share: The share of links that are seeds; alone it means `first`.
@@ -63,23 +70,36 @@ def load(
     if format is not None and format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
     choice = settle(split, seeds_share, split_seed, fold)
+    named_columns = {
+        "--columns": columns,
+        "--source-columns": source_columns,
+        "--target-columns": target_columns,
+    }
     if target is None:
         if links is not None or seeds is not None or test_links is not None:
             raise InputError(
                 "--links, --seeds and --test-links go with two files, SOURCE and TARGET; "
                 "a folder brings its own."
             )
-        if columns is not None:
-            raise InputError("--columns goes with two tables, SOURCE and TARGET.")
+        for option, names in named_columns.items():
+            if names is not None:
+                raise InputError(f"{option} goes with two tables, SOURCE and TARGET.")
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
-        layout = find_layout(Path(source), format)
-        graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
-    else:
+        with reading(max_input_size):
+            layout = find_layout(Path(source), format)
+            graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
+            return _assemble(layout, graphs, choice)
+    for option, names in named_columns.items():
+        _check_columns(option, names)
+    refuse_repeated(
+        [Path(path) for path in (source, target, links, seeds, test_links) if path is not None]
+    )
+    with reading(max_input_size):
         layout = _files(Pair(Path(source), Path(target)), links, seeds, test_links, format)
-        names = _column_names(columns)
-        graphs = layout.triples.map(lambda path: read_graph(path, format, names))
-    return _assemble(layout, graphs, choice)
+        of_side = Pair(source_columns or columns, target_columns or columns)
+        graphs = layout.triples.zip(of_side).map(lambda each: read_graph(each[0], format, each[1]))
+        return _assemble(layout, graphs, choice)
 
 
 def _files(
@@ -109,14 +129,11 @@ def _files(
     )
 
 
-def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
-    if columns is None:
-        return None
-    if len(columns) != 3 or len(set(columns)) != 3 or not all(columns):
+def _check_columns(option: str, columns: Sequence[str] | None) -> None:
+    if columns is not None and (len(columns) != 3 or len(set(columns)) != 3 or not all(columns)):
         raise InputError(
-            f"--columns must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
+            f"{option} must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
         )
-    return columns
 
 
 def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchmark:
@@ -141,6 +158,7 @@ def _assemble(layout: Layout, graphs: Pair[NamedGraph], split: Split) -> Benchma
         _dangling(layout, keys),
         {why: count for why, count in dropped.items() if count},
         layout.format,
+        notes=notes(),
     )
 
 

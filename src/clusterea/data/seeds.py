@@ -10,7 +10,7 @@ import numpy as np
 from clusterea.data.layouts import LAYOUTS, Layout, fold_files
 from clusterea.data.links import find_line, one_to_one, read_bare_links, read_links, to_ids
 from clusterea.data.splits import Split, divide
-from clusterea.errors import DataError, InputError
+from clusterea.errors import DataError, InputError, cut
 from clusterea.types import IntArray, Names, Pair
 
 UNKNOWN = "links with an entity in no triple"
@@ -82,8 +82,8 @@ def _refuse_contradiction(seeds: IntArray, kept: IntArray, path: Path, keys: Pai
             taken = names[0] if (kept[:, 0] == source).any() else names[1]
             raise DataError(
                 path,
-                f"expected one counterpart for each entity, got a second one for {taken!r} "
-                f"in the seed {names[0]!r}, {names[1]!r}.",
+                f"expected one counterpart for each entity, got a second one for "
+                f"{cut(repr(taken))} in the seed {', '.join(cut(repr(name)) for name in names)}.",
                 line=find_line(path, *names),
             )
 
@@ -102,7 +102,8 @@ def _refuse_overlap(
         names = keys.source[source], keys.target[target]
         raise DataError(
             path,
-            f"expected test links of entities that no seed decides, got {names[0]!r}, {names[1]!r} "
+            f"expected test links of entities that no seed decides, got "
+            f"{', '.join(cut(repr(name)) for name in names)} "
             f"({int(clash.sum()):,} such test links).",
             line=find_line(path, *names),
         )

@@ -37,6 +37,7 @@ class Statistics:
     test_links: int
     dropped: dict[str, int]
     format: str
+    notes: tuple[str, ...] = ()  # how the files were understood
 
     def to_dict(self) -> dict[str, Any]:
         out = asdict(self)
@@ -55,6 +56,7 @@ def describe(benchmark: Benchmark) -> Statistics:
         len(benchmark.test_links),
         dict(benchmark.dropped),
         benchmark.format,
+        benchmark.notes,
     )
 
 

@@ -26,6 +26,7 @@ class Benchmark:
     dangling: Pair[IntArray] | None = None  # entities known to have no counterpart, if known
     dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
     format: str = "memory"  # which way in it came
+    notes: tuple[str, ...] = ()  # how files were understood; a run's folder does not keep them
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -66,6 +67,7 @@ class Benchmark:
             self.dangling.swap() if self.dangling else None,
             self.dropped,
             self.format,
+            notes=self.notes,
         )
 
     def __repr__(self) -> str:
