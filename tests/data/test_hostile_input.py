@@ -16,6 +16,7 @@ import clusterea
 from clusterea.data.formats import read_graph
 from clusterea.data.hostile_rdf import LONGEST_ENTITY, MOST_ENTITIES
 from clusterea.data.inputs import reading
+from clusterea.data.links import read_links
 from clusterea.errors import DataError
 from conftest import Ran, WriteFiles
 
@@ -199,3 +200,28 @@ def test_a_line_that_never_ends(write_files: WriteFiles) -> None:
     folder = write_files({"g.tsv": b"x" * (9 << 20)})
     with pytest.raises(DataError, match="g.tsv line 1: expected lines of less than 8,388,608"):
         read_graph(folder / "g.tsv")
+
+
+def test_a_yaml_bomb(write_files: WriteFiles) -> None:
+    laughs = "".join(f"#a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    head = f"#a0: &a0 [ha, ha]\n{laughs}#curie_map:\n#  e: *a11\n"
+    text = f"{head}subject_id\tpredicate_id\tobject_id\ne:a\towl:sameAs\te:b\n"
+    path = write_files({"l.sssom.tsv": text}) / "l.sssom.tsv"
+    with pytest.raises(DataError, match="expected an address for each prefix in curie_map"):
+        read_links(path)
+
+
+def test_a_yaml_head_too_deep(write_files: WriteFiles) -> None:
+    text = f"#x: {'[' * 5000}\nsubject_id\tpredicate_id\tobject_id\ne:a\towl:sameAs\te:b\n"
+    path = write_files({"l.sssom.tsv": text}) / "l.sssom.tsv"
+    with pytest.raises(DataError, match="expected a YAML head in its comment lines"):
+        read_links(path)
+
+
+def test_a_cell_longer_than_the_csv_module_reads(write_files: WriteFiles) -> None:
+    long = "x" * 200_000
+    path = write_files({"g.csv": f'head,relation,tail,note\na,r,b,"{long}, ""y"""\n \n'}) / "g.csv"
+    assert read_graph(path).graph.num_triples == 1
+    path.write_text(f'head,relation,tail,note\na,r,b,"{long}, y",more\n')
+    with pytest.raises(DataError, match="line 2: expected 4 comma-separated columns, got 5"):
+        read_graph(path)

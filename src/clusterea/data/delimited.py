@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,21 @@ from clusterea.data.streams import (
 from clusterea.errors import DataError, cut
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
+_CSV_CELL = re.compile(r'(?:^|,)("(?:[^"]|"")*"|[^,]*)')
 _DELIMITER_NAMES = {"\t": "tab-separated", ",": "comma-separated"}
 
 
 def split_line(line: str, delimiter: str) -> list[str]:
     """The cells of one line: quotes mean something in CSV, and nothing in TSV."""
-    if delimiter == ",":
+    if delimiter != ",":
+        return line.split(delimiter)
+    try:
         return next(csv.reader([line]), [])
-    return line.split(delimiter)
+    except csv.Error:  # a cell that is too long for it
+        return [
+            whole[1:-1].replace('""', '"') if whole.startswith('"') else whole
+            for whole in _CSV_CELL.findall(line)
+        ]
 
 
 def read_delimited(

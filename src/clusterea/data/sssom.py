@@ -87,11 +87,13 @@ def _curie_map(path: Path, head: list[str]) -> dict[str, str]:
 
     try:
         metadata = yaml.load("\n".join(head), Loader=yaml.BaseLoader) or {}  # noqa: S506
-        return {
-            str(key): str(value) for key, value in dict(metadata.get("curie_map") or {}).items()
-        }
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        curie_map = dict(metadata.get("curie_map") or {})
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
+    # Lists that stand for lists that stand for lists would be too much to print.
+    if not all(isinstance(part, str) for item in curie_map.items() for part in item):
+        raise DataError(path, "expected an address for each prefix in curie_map, got a list.")
+    return curie_map
 
 
 def _header(path: Path, head_lines: int) -> tuple[list[str], int]:

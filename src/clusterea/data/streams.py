@@ -100,14 +100,15 @@ def _open_zstd(place: Path) -> Any:
 
 
 def _open_zip(place: Path) -> Any:
-    archive = zipfile.ZipFile(place)
     try:
+        archive = zipfile.ZipFile(place)
         return archive.open(_only_member(archive))
-    except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
+    except (RuntimeError, ValueError) as error:  # a password, an unknown compression, bad offsets
         raise zipfile.BadZipFile(str(error)) from error
 
 
 def _only_member(archive: zipfile.ZipFile) -> str:
+    """The name of the one file in the archive."""
     # macOS puts a file's attributes beside it, in a folder of its own.
     names = [each.filename for each in archive.infolist() if not each.is_dir()]
     names = [name for name in names if not name.startswith("__MACOSX/")]
@@ -137,8 +138,8 @@ def suffix_of(path: Path) -> str:
         packed |= suffixes.pop() == ".zip"
     if packed and not suffixes and compression_of(path) == ".zip":
         try:
-            with zipfile.ZipFile(regular_file(path)) as archive:
-                suffixes = [PurePath(_only_member(archive)).suffix.lower()]
+            with _open_zip(regular_file(path)) as member:
+                suffixes = [PurePath(member.name).suffix.lower()]
         except UNPACK_ERRORS as error:
             raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
     return suffixes[-1] if suffixes else ""
