@@ -17,17 +17,29 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+Parameters = ParamSpec("Parameters")
 MOST_LISTED = 15  # names that a message lists in full
 MOST_OFFERED = 5  # the nearest of more names
 CLOSE = 0.75  # share of characters that a typo leaves in place
-Parameters = ParamSpec("Parameters")
-
+STANDARD_INPUT = Path("-")
+_LONGEST_QUOTE = 200
 # Options whose argument is not the option's name with underscores.
 _ARGUMENTS = {"out": "run", "set": "settings"}
 _SETTING = re.compile(r"(?<![^\s(`])--set ([a-z_]+\.[a-z_]+)=(\w+)")
 # An option, alone or with a value: `--fold 3`, `--device=cpu`.
 _OPTION = re.compile(r"(?<![^\s(`])--([a-z][a-z-]*[a-z])(?: (?=\d)|=(\w+))?")
 _POSITIONAL = re.compile(r"(?<![^\s(`])(SOURCE|TARGET)\b")
+
+
+def cut(text: object) -> str:
+    """What is quoted of the input, at most 200 characters of it."""
+    whole = str(text)
+    return whole if len(whole) <= _LONGEST_QUOTE else f"{whole[: _LONGEST_QUOTE - 1]}…"
+
+
+def shown_path(path: Path | str) -> str:
+    """What a message calls an input."""
+    return "standard input" if Path(path) == STANDARD_INPUT else str(path)
 
 
 class ClusterEAError(Exception):
@@ -44,10 +56,9 @@ class DataError(InputError):
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
-        where = f"{path} line {line}" if line is not None else f"{path}"
-        super().__init__(
-            f"{where}: {' '.join(problem.split())}"
-        )  # one line, whatever a parser said
+        where = shown_path(path) if line is None else f"{shown_path(path)} line {line}"
+        # One line, whatever a parser said.
+        super().__init__(_printable(f"{where}: {' '.join(problem.split())}"))
 
 
 class DownloadError(InputError):
@@ -60,6 +71,11 @@ class Stopped(BaseException):  # no error: nothing went wrong
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
         super().__init__(exit_code)
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: a terminal would obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:

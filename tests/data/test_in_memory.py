@@ -14,12 +14,13 @@ import pytest
 
 import clusterea
 from clusterea.errors import DataError, InputError
-from clusterea.types import Benchmark
+from clusterea.types import Benchmark, Pair
 
 TRIPLES = [("a", "r", "b"), ("b", "s", "c"), ("c", "r", "a"), ("a", "s", "c")]
 OTHERS = [("x", "p", "y"), ("y", "q", "z")]
 LINKS = [("a", "x"), ("b", "y")]
 HEADER = ("head", "relation", "tail")
+ENDS = {"relation": ["r"], "tail": ["t"]}
 
 
 def columns(rows: list[tuple[str, ...]], header: tuple[str, ...] = HEADER) -> dict[str, list[str]]:
@@ -154,6 +155,13 @@ def test_columns_are_named_as_for_files() -> None:
         clusterea.load(frame, other, links=LINKS)
 
 
+def test_each_side_has_columns_of_its_own() -> None:
+    frame = pandas_frame(TRIPLES, ("von", "wie", "nach"))
+    other = pandas_frame(OTHERS, ("From", "Edge", "To"))
+    loaded = clusterea.load(frame, other, links=LINKS, source_columns=("von", "wie", "nach"))
+    assert loaded.task.graphs.map(lambda graph: graph.num_triples) == Pair(4, 2)
+
+
 class TestNetworkX:
     def relations(self, graph: Any) -> list[tuple[str, str, str]]:
         loaded = clusterea.load(graph, OTHERS, links=LINKS)
@@ -267,8 +275,12 @@ def test_a_missing_value_is_an_error_with_its_row(form: str) -> None:
         ({"a": "b"}, "expected a path, a table, rows of .*; got dict"),
         (np.arange(6).reshape(3, 2), "expected rows of head, relation, tail"),
         (pa.array([1, 2]), "expected a table, got pyarrow"),
-        (pa.table({"head": ["a"]}), "expected the columns head, relation, tail .*; got head"),
+        (pa.table({"head": ["a"]}), "expected the columns head, relation, tail; got head"),
         (pa.table({"head": [1.5], "relation": [1], "tail": [1]}), "in column head, got double"),
+        (
+            pa.table({"head": pa.array([b"\xff"]).cast(pa.string(), safe=False)} | ENDS),
+            "expected a head in Unicode",
+        ),
         (pa.table([["a"]] * 4, names=[*HEADER, "tail"]), "got head, relation, tail, tail"),
     ],
 )

@@ -20,8 +20,9 @@ from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.pipeline import Artifacts, choose_device, give_stage
 from clusterea.pipeline import align as run_align
-from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory
 from clusterea.pipeline.outputs import described_confidence, write_outputs
+from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -19,12 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clusterea.data.links import KNOWN_LINK_HEADERS, LINK_COLUMNS, NamedLinks
+from clusterea.data.headers import (
+    RELATION_WORDS,
+    FindHeader,
+    given_header,
+    link_header,
+    triple_header,
+)
+from clusterea.data.links import LINK_COLUMNS, NamedLinks
 from clusterea.data.name_iris import to_names
 from clusterea.data.named_graph import NamedGraph, from_columns, with_triples
 from clusterea.data.rdf import from_statements
-from clusterea.data.tables import KNOWN_HEADERS, TRIPLE_COLUMNS, find_header, string_column
-from clusterea.errors import DataError
+from clusterea.data.tables import TRIPLE_COLUMNS, string_column
+from clusterea.errors import DataError, cut
 from clusterea.types import Pair
 
 Name: TypeAlias = str | int
@@ -64,7 +71,7 @@ LinkSource: TypeAlias = (
 )
 
 RELATION = "edge"  # of networkx edges that name none
-_RELATION_WORDS = (*(header[1] for header in KNOWN_HEADERS), "label", "type")
+_ATTRIBUTES = tuple(word for words in RELATION_WORDS for word in words)
 _UNNAMED = re.compile(r"(column_?)?\d+")  # what pandas and polars call columns without a name
 
 
@@ -98,9 +105,9 @@ def graph_in_memory(
     if "networkx" in _libraries(value):
         cells = _cells(_edges(value), TRIPLE_COLUMNS, argument)
     elif _is_table(value):
-        headers = [tuple(columns)] if columns else KNOWN_HEADERS
+        find = given_header(columns) if columns else triple_header
         hint = "" if columns else " Name yours with --columns."
-        cells = _table_columns(value, headers, argument, hint)
+        cells = _table_columns(value, find, columns or TRIPLE_COLUMNS, argument, hint)
     else:
         wanted = "a path, a table, rows of head, relation and tail, a networkx or an rdflib graph"
         cells = _cells(_rows(value, argument, wanted), TRIPLE_COLUMNS, argument)
@@ -110,7 +117,7 @@ def graph_in_memory(
 def links_in_memory(value: object, argument: str) -> NamedLinks:
     """The links that the caller gave as `argument`: a table, a mapping or rows of two names."""
     if _is_table(value):
-        cells = _table_columns(value, KNOWN_LINK_HEADERS, argument, " Rename yours.")
+        cells = _table_columns(value, link_header, LINK_COLUMNS, argument, " Rename yours.")
     else:
         rows = value.items() if isinstance(value, Mapping) else value
         wanted = "a path, a table, a dict of source to target, or rows of source and target"
@@ -136,9 +143,9 @@ def _is_table(value: object) -> bool:
 
 
 def _table_columns(
-    table: Any, headers: Sequence[tuple[str, ...]], argument: str, hint: str
+    table: Any, find_header: FindHeader, wanted: Sequence[str], argument: str, hint: str
 ) -> list[pa.ChunkedArray]:
-    """The columns of the first of `headers` that the table has, as strings."""
+    """The columns that `find_header` finds, or all of as many as are `wanted`, as strings."""
     if "pandas" in _libraries(table):
         labels = list(table.columns)
     else:
@@ -148,12 +155,14 @@ def _table_columns(
             raise DataError(argument, f"expected a table, got {_kind(table)}: {error}") from error
         labels = table.column_names
     names = [str(label) for label in labels]
-    found = find_header(names, headers)
-    if found is None and len(names) == len(headers[0]) and all(map(_UNNAMED.fullmatch, names)):
+    found = find_header(names)
+    if found is None and len(names) == len(wanted) and all(map(_UNNAMED.fullmatch, names)):
         found = tuple(names)
     if found is None or len(set(names)) < len(names):
-        wanted = " or ".join(", ".join(header) for header in headers)
-        raise DataError(argument, f"expected the columns {wanted}; got {', '.join(names)}.{hint}")
+        columns = ", ".join(wanted)
+        raise DataError(
+            argument, f"expected the columns {columns}; got {cut(', '.join(names))}.{hint}"
+        )
     return [_filled(table[labels[names.index(name)]], name, argument) for name in found]
 
 
@@ -166,11 +175,16 @@ def _filled(column: Any, name: str, argument: str) -> pa.ChunkedArray:
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise DataError(argument, f"expected a {name}, got a missing value in {_row(row)}.")
+    kind = column.type
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
         # Arrow can't take values of such a dictionary, which polars' categories are.
-        chunks = [chunk.dictionary.cast(pa.large_string()).take(chunk.indices) for chunk in chunks]
-    return string_column(argument, name, pa.chunked_array(chunks))
+        kind = pa.large_string()
+        chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
+    try:
+        return string_column(argument, name, pa.chunked_array(chunks, kind))
+    except pa.ArrowException as error:  # bytes that are no UTF-8
+        raise DataError(argument, f"expected a {name} in Unicode: {cut(error)}.") from error
 
 
 def _row(number: int) -> str:
@@ -218,7 +232,7 @@ def _edges(graph: Any) -> Iterator[tuple[object, object, object]]:
     for head, tail, key, data in keyed:
         # A key that is a number is networkx's own: the caller gave the edge none.
         named = RELATION if key is None or isinstance(key, int) else key
-        words = (data[word] for word in _RELATION_WORDS if data.get(word) is not None)
+        words = (data[word] for word in _ATTRIBUTES if data.get(word) is not None)
         yield head, next(words, named), tail
 
 

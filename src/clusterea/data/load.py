@@ -21,6 +21,7 @@ from clusterea.data.in_memory import (
     is_rdf,
     links_in_memory,
 )
+from clusterea.data.inputs import notes, reading, refuse_repeated
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
@@ -45,6 +46,9 @@ def load(
     test_links: LinkSource | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
+    source_columns: Sequence[str] | None = None,
+    target_columns: Sequence[str] | None = None,
+    max_input_size: int | None = None,
     seeds_from: str | Sequence[str] | None = None,
     blank_nodes: str = "structure",
     split: str | None = None,
@@ -72,6 +76,10 @@ def load(
         seeds: The seeds alone. That an entity has two counterparts here is an error.
         test_links: The links to judge by; they go with `seeds`.
         format: One of `FORMATS`.
+        columns: The columns of both tables that are head, relation and tail.
+        source_columns: Those of the source's table alone.
+        target_columns: Those of the target's table alone.
+        max_input_size: The most bytes that one input may have once unpacked; 64 GiB by default.
         columns: The columns of a table that are head, relation and tail.
         seeds_from: `links`, `iris` (identical IRIs are known pairs) or both, as "links,iris". By
             default `links`, and `iris` too where both files are RDF. Without `links`, every link
@@ -89,25 +97,36 @@ def load(
     if blank_nodes not in BLANK_NODES:
         raise unknown_name("handling of blank nodes", blank_nodes, BLANK_NODES)
     choice = settle(split, seeds_share, split_seed, fold)
+    named_columns = {
+        "--columns": columns,
+        "--source-columns": source_columns,
+        "--target-columns": target_columns,
+    }
     if target is None:
         if links is not None or seeds is not None or test_links is not None:
             raise InputError(
                 "--links, --seeds and --test-links go with two files, SOURCE and TARGET; "
                 "a folder brings its own."
             )
-        if columns is not None:
-            raise InputError("--columns goes with two tables, SOURCE and TARGET.")
+        for option, names in named_columns.items():
+            if names is not None:
+                raise InputError(f"{option} goes with two tables, SOURCE and TARGET.")
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
         if not is_path(source):
             raise InputError("one graph alone can't be aligned: give source, target and links.")
-        layout = find_layout(Path(source), format)
-        sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
-        graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
-    else:
-        if format in LAYOUTS:
-            raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
-        given = Pair(source, target)
+        with reading(max_input_size):
+            layout = find_layout(Path(source), format)
+            sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
+            graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
+            return _assemble(layout, graphs, choice, sources, blank_nodes)
+    for option, names in named_columns.items():
+        _check_columns(option, names)
+    if format in LAYOUTS:
+        raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
+    given = Pair(source, target)
+    refuse_repeated([Path(each) for each in (*given, links, seeds, test_links) if is_path(each)])
+    with reading(max_input_size):
         formats = given.map(lambda graph: _format_of(graph, format))
         has_links = links is not None or seeds is not None
         are_rdf = all(each in (*SYNTAXES, IN_MEMORY_RDF) for each in formats)
@@ -121,17 +140,22 @@ def load(
             ),
             *_links(links, seeds, test_links, needs_links="links" in sources),
         )
-        names = _column_names(columns)
-        graphs = given.zip(layout.triples).map(
-            lambda side: (
-                read_graph(side[1], format, names)
-                if is_path(side[0])
-                else graph_in_memory(side[0], str(side[1]), names)
-            )
+        of_side = Pair(source_columns or columns, target_columns or columns)
+        graphs = (
+            given.zip(layout.triples)
+            .zip(of_side)
+            .map(lambda side: _graph(*side[0], format, side[1]))
         )
-    if blank_nodes == "drop":
-        graphs = graphs.map(without_blank_nodes)
-    return _assemble(layout, graphs, choice, sources, blank_nodes)
+        return _assemble(layout, graphs, choice, sources, blank_nodes)
+
+
+def _graph(
+    graph: GraphSource, place: Path, format_name: str | None, columns: Sequence[str] | None
+) -> NamedGraph:
+    """The graph of a file, or the one in memory that `place` names."""
+    if is_path(graph):
+        return read_graph(place, format_name, columns)
+    return graph_in_memory(graph, str(place), columns)
 
 
 def _format_of(graph: GraphSource, name: str | None) -> str:
@@ -164,14 +188,11 @@ def _links(
     return place(links, "links"), place(seeds, "seeds"), place(test_links, "test_links")
 
 
-def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
-    if columns is None:
-        return None
-    if len(columns) != 3 or len(set(columns)) != 3 or not all(columns):
+def _check_columns(option: str, columns: Sequence[str] | None) -> None:
+    if columns is not None and (len(columns) != 3 or len(set(columns)) != 3 or not all(columns)):
         raise InputError(
-            f"--columns must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
+            f"{option} must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
         )
-    return columns
 
 
 def _assemble(
@@ -181,6 +202,8 @@ def _assemble(
     sources: Sequence[str],
     blank_nodes: str,
 ) -> Benchmark:
+    if blank_nodes == "drop":
+        graphs = graphs.map(without_blank_nodes)
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
@@ -208,6 +231,7 @@ def _assemble(
         {why: count for why, count in dropped.items() if count},
         layout.format,
         known.seeds_from,
+        notes=notes(),
     )
 
 

@@ -17,7 +17,7 @@ from clusterea.data.links import (
     to_ids,
 )
 from clusterea.data.splits import Split, divide
-from clusterea.errors import DataError, InputError
+from clusterea.errors import DataError, InputError, cut
 from clusterea.types import IntArray, Names, Pair
 
 UNKNOWN = "links with an entity in no triple"
@@ -96,8 +96,8 @@ def _refuse_contradiction(
             taken = names[0] if (kept[:, 0] == source).any() else names[1]
             raise _fault(
                 path,
-                f"expected one counterpart for each entity, got a second one for {taken!r} "
-                f"in the seed {names[0]!r}, {names[1]!r}.",
+                f"expected one counterpart for each entity, got a second one for "
+                f"{cut(repr(taken))} in the seed {', '.join(cut(repr(name)) for name in names)}.",
                 names,
             )
 
@@ -121,7 +121,8 @@ def _refuse_overlap(
         names = keys.source[source], keys.target[target]
         raise _fault(
             path,
-            f"expected test links of entities that no seed decides, got {names[0]!r}, {names[1]!r} "
+            f"expected test links of entities that no seed decides, got "
+            f"{', '.join(cut(repr(name)) for name in names)} "
             f"({int(clash.sum()):,} such test links).",
             names,
         )

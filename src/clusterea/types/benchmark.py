@@ -28,6 +28,7 @@ class Benchmark:
     dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
     format: str = "memory"  # which way in it came
     seeds_from: Mapping[str, int] = field(default_factory=dict)  # where seeds come from → how many
+    notes: tuple[str, ...] = ()  # how files were understood; a run's folder does not keep them
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -71,6 +72,7 @@ class Benchmark:
             self.dropped,
             self.format,
             self.seeds_from,
+            notes=self.notes,
         )
 
     def _repr_html_(self) -> str:

@@ -1,0 +1,112 @@
+"""Stops RDF that would take all memory or all of the stack, before the parser sees it.
+
+An XML entity that stands for ten others, which each stand for ten others, and so on, grows without
+bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from clusterea.errors import DataError, cut
+
+# Ontologies declare a few dozen namespaces as entities. A reference takes three bytes at least, so
+# references make the text at most a hundred times as long.
+MOST_ENTITIES = 1_000
+LONGEST_ENTITY = 300  # bytes, with the entities in it expanded
+DEEPEST_TRIPLE = 100
+_LONGEST_DECLARATION = 4_096
+_CHUNK_BYTES = 1 << 16
+_DECLARATION = re.compile(rb'<!ENTITY([^"<]*)"([^"<]*)"')
+_UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)?)?)?)?)?\Z')
+_REFERENCE = re.compile(rb"&([^;&]*);")
+_PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
+_TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
+
+
+def guarded(file: io.BufferedReader, path: Path, format_name: str) -> io.BufferedReader:
+    """The file's content, which raises a `DataError` where it is an attack."""
+    guard = _Entities(file, path) if format_name == "rdfxml" else _Nesting(file, path)
+    return io.BufferedReader(guard, _CHUNK_BYTES)
+
+
+class _Guard(io.RawIOBase):
+    """Passes on bytes once it has checked them; the parser never has more than was checked."""
+
+    def __init__(self, file: io.BufferedReader, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._rest = b""  # the end of what was checked, which may be the start of something
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        self._rest = self._check(self._rest + data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _check(self, text: bytes) -> bytes:
+        """Raises where the text is an attack; what of its end is to be seen again."""
+        raise NotImplementedError
+
+
+class _Entities(_Guard):
+    """Bounds what entities expand to. They may be declared anywhere, as far as the parser goes."""
+
+    def __init__(self, file: io.BufferedReader, path: Path) -> None:
+        super().__init__(file, path)
+        self._sizes: dict[bytes, int] = {}  # expanded
+
+    def _check(self, text: bytes) -> bytes:
+        for declaration in _DECLARATION.finditer(text):
+            self._declare(*declaration.groups())
+        rest = _UNFINISHED.search(text)
+        if rest is None:
+            return b""
+        if len(rest[0]) > _LONGEST_DECLARATION:
+            raise self._too_much("a longer one")
+        return rest[0]
+
+    def _declare(self, before: bytes, value: bytes) -> None:
+        name = before.replace(b"%", b" ").split()[-1:] or [b""]
+        size = len(value)
+        for reference in _REFERENCE.findall(value):
+            if reference in _PREDEFINED or reference.startswith(b"#"):
+                continue
+            if reference not in self._sizes:
+                unknown = cut(reference.decode("utf-8", "replace"))
+                raise DataError(self._path, f"expected known XML entities, got &{unknown};.")
+            size += self._sizes[reference]
+        if size > LONGEST_ENTITY:
+            raise self._too_much("a longer one")
+        self._sizes[name[0]] = size
+        if len(self._sizes) > MOST_ENTITIES:
+            raise self._too_much("more")
+
+    def _too_much(self, got: str) -> DataError:
+        return DataError(
+            self._path,
+            f"expected at most {MOST_ENTITIES:,} XML entities of at most {LONGEST_ENTITY} "
+            f"characters once expanded, got {got}. Write it without them, as Turtle is.",
+        )
+
+
+class _Nesting(_Guard):
+    """Bounds how deep triples lie in triples."""
+
+    _depth = 0
+
+    def _check(self, text: bytes) -> bytes:
+        end = 0
+        for found in _TRIPLE_ENDS.finditer(text):
+            self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
+            end = found.end()
+            if self._depth > DEEPEST_TRIPLE:
+                problem = f"expected triples in triples at most {DEEPEST_TRIPLE} deep, got more."
+                raise DataError(self._path, problem)
+        return text[max(end, len(text) - 2) :]
