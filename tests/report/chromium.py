@@ -75,11 +75,19 @@ class Browser:
         self._last_id = 0
         self._events: dict[str, list[dict[str, Any]]] = {}  # of each session, in order
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False) -> Page:
-        """The page in a new tab, loaded."""
+    def open(
+        self,
+        path: Path,
+        *,
+        width: int = 1200,
+        height: int = 900,
+        dark: bool = False,
+        before: str = "",
+    ) -> Page:
+        """The page in a new tab, loaded; `before` is a script that runs before its own."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        return Page(self, session, path, width=width, height=height, dark=dark)
+        return Page(self, session, path, width=width, height=height, dark=dark, before=before)
 
     def call(self, method: str, session: str | None = None, /, **params: Any) -> dict[str, Any]:
         """The browser's answer. Events that come meanwhile are kept."""
@@ -128,7 +136,15 @@ class Page:
     """One tab, and all that went wrong in it."""
 
     def __init__(
-        self, browser: Browser, session: str, path: Path, *, width: int, height: int, dark: bool
+        self,
+        browser: Browser,
+        session: str,
+        path: Path,
+        *,
+        width: int,
+        height: int,
+        dark: bool,
+        before: str,
     ) -> None:
         self._browser = browser
         self._session = session
@@ -136,6 +152,7 @@ class Page:
             self._call(f"{domain}.enable")
         self.resize(width, height)
         self.set_dark(dark)
+        self._call("Page.addScriptToEvaluateOnNewDocument", source=before)
         self._call("Page.navigate", url=path.resolve().as_uri())
         self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
 
@@ -175,12 +192,12 @@ class Page:
                 raise AssertionError(f"never came true: {condition}")
             time.sleep(0.02)
 
-    def click(self, selector: str) -> None:
-        """With a real mouse event, in the middle of the element."""
+    def click(self, selector: str, *, at: tuple[float, float] = (0.5, 0.5)) -> None:
+        """With a real mouse event; `at` in shares of the element's width and height."""
         box = self.evaluate(
             f"(e => {{ e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
             "const b = e.getBoundingClientRect(); "
-            f"return [b.x + b.width / 2, b.y + b.height / 2]; }})"
+            f"return [b.x + b.width * {at[0]}, b.y + b.height * {at[1]}]; }})"
             f"(document.querySelector({json.dumps(selector)}))"
         )
         for kind in ("mousePressed", "mouseReleased"):

@@ -28,6 +28,33 @@ def test_sizes(num_bytes: int | None, shown: str) -> None:
     assert readable.size(num_bytes) == shown
 
 
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (1, "100.0%"),
+        (0.99996, ">99.99%"),
+        (0.9997, "99.97%"),
+        (0.9995, "99.95%"),
+        (0.9994, "99.9%"),
+        (0.5, "50.0%"),
+        (0.0005, "0.1%"),
+        (0.0003, "0.03%"),
+        (0.00001, "<0.01%"),
+        (0, "0.0%"),
+    ],
+)
+def test_only_all_is_a_hundred_percent_and_only_nothing_is_zero(share: float, shown: str) -> None:
+    assert readable.percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1, "1.000"), (0.99999, ">0.9999"), (0.9997, "0.9997"), (0.7951, "0.795"), (0.0002, "0.0002")],
+)
+def test_a_mean_reciprocal_rank_is_not_rounded_to_one(value: float, shown: str) -> None:
+    assert readable.mean_reciprocal_rank(value) == shown
+
+
 def test_shares_counts_and_degrees() -> None:
     assert readable.percent(0.9314) == "93.1%"
     assert readable.count(1234567) == "1,234,567"

@@ -5,16 +5,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from chromium import PROGRAMS, Browser, Page, find_program, running_browser
 from demo_run import METRICS, demo_run
 
+from clusterea.evaluation.judge import judge
 from clusterea.report import (
     GraphSize,
     MiniBatches,
@@ -23,11 +26,17 @@ from clusterea.report import (
     render_report,
     write_report,
 )
-from clusterea.report.payload import embed_json
+from clusterea.report.data import WRONG
+from clusterea.report.payload import CONFIDENCE_STEPS, embed_json
+from clusterea.report.readable import percent
 from clusterea.types import Pair
 
 HOSTILE = "<script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028'\"&amp; {{ 1 }} "
-DRAWN = "document.documentElement.dataset.charts === 'drawn'"
+READY = (
+    "document.documentElement.dataset.charts === 'drawn' && "
+    "(document.documentElement.dataset.matches === 'ready' || "
+    "!document.getElementById('match-table'))"
+)
 
 Open = Callable[..., Page]
 
@@ -45,31 +54,42 @@ def demo_report(*, test_links: bool = True) -> ReportData:
 
 @pytest.fixture(scope="module")
 def show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Open:
-    """Writes a report, once, and opens it; every chart is drawn when this returns."""
+    """Writes a report, once, and opens it; charts and table are there when this returns."""
     written: list[tuple[ReportData, Path]] = []
 
-    def open_report(data: ReportData, *, dark: bool = False, width: int = 1200) -> Page:
+    def open_report(data: ReportData, **options: Any) -> Page:
         path = next((path for known, path in written if known is data), None)
         if path is None:
             path = tmp_path_factory.mktemp("report") / "report.html"
             write_report(path, data)
             written.append((data, path))
-        page = browser.open(path, dark=dark, width=width)
-        page.wait_for(DRAWN)
+        page = browser.open(path, **options)
+        page.wait_for(READY)
         return page
 
     return open_report
 
 
-def bare_report() -> ReportData:
+def bare_report(confidence: Sequence[float] = ()) -> ReportData:
     """As little as a report can be made of."""
+    names = [f"e{number}" for number in range(len(confidence))]
     size = GraphSize(0, 0, 0)
     return ReportData(
         title="bare",
         sizes=Pair(size, size),
         num_seeds=0,
-        confidence=np.empty(0),
+        names=Pair(names, names).map(lambda some: pa.array(some, pa.large_string())),
+        confidence=np.array(confidence, dtype=np.float64),
         unmatched=Pair(0, 0),
+    )
+
+
+def choose(page: Page, verdict: int | None) -> None:
+    """In the field of what the test links say."""
+    value = "" if verdict is None else str(verdict)
+    page.evaluate(
+        f"(e => {{ e.value = '{value}'; e.dispatchEvent(new Event('change')); }})"
+        "(document.querySelector('#verdict'))"
     )
 
 
@@ -147,15 +167,11 @@ def test_the_table_sorts_and_filters(show: Open) -> None:
     sure = "#match-table th[data-key=confidence]"
     assert page.evaluate(f"document.querySelector('{sure}').ariaSort") == "descending"
     page.click(f"{sure} button")
-    least = f"{data.matches[-1].confidence:.1%}"
-    assert page.texts(".match td:nth-child(3)")[0] == least
+    assert page.texts(".match td:nth-child(3)")[0] == percent(data.matches[-1].confidence)
     page.click("#match-table th[data-key=source] button")
     names = page.texts(".match .open")
     assert names == sorted(names)
-    page.evaluate(
-        "(e => { e.value = '0'; e.dispatchEvent(new Event('change')); })"
-        "(document.querySelector('#verdict'))"
-    )
+    choose(page, WRONG)
     wrong = sum(match.right is False for match in data.matches)
     assert page.text("#shown") == f"Showing 50 of {wrong} matches (of 1,785)"
 
@@ -164,13 +180,14 @@ def test_the_table_sorts_and_filters(show: Open) -> None:
 def test_the_evidence_opens_and_closes(show: Open, width: int) -> None:
     data = demo_report()
     page = show(data, width=width)
-    number, match = next(
-        (i, match) for i, match in enumerate(data.matches) if match.num_supports > 12
-    )
+    match = next(match for match in data.matches if match.num_supports > 12)
     page.type("#search", f"{match.entities.source} {match.entities.target}")
     page.click(".match .open")
     assert page.evaluate("document.querySelector('.open').ariaExpanded") == "true"
-    assert page.evaluate(f"document.getElementById('evidence-{number}') !== null")
+    assert page.evaluate(
+        "document.querySelector('.evidence').id === "
+        "document.querySelector('.open').getAttribute('aria-controls')"
+    )
     shown = page.text(".evidence")
     assert match.entities.source in shown
     assert match.entities.target in shown
@@ -183,7 +200,7 @@ def test_the_evidence_opens_and_closes(show: Open, width: int) -> None:
         for step in steps:
             local = step.relation.rsplit("/", 1)[1]
             assert (f"{local} →" if step.outward else f"← {local}") in rows[0]
-    # It fills the table and no more, also where a column is hidden.
+    # It fills the table and no more.
     assert page.evaluate(
         "document.querySelector('.evidence').offsetWidth === "
         "document.querySelector('.match').offsetWidth"
@@ -230,13 +247,194 @@ def test_a_run_that_was_not_evaluated_says_so(show: Open) -> None:
     assert "This run was not evaluated" in page.text("#summary")
 
 
-def test_a_sample_says_that_it_is_one(show: Open) -> None:
-    page = show(demo_run().report(sample=100))
-    assert "a sample: 100 of 1,785 matches" in page.text("#matches .note")
-    assert "25 most confident, the 25 least confident, and 50 at random" in re.sub(
-        r"\s+", " ", page.text("#matches .note")
+def test_every_link_is_in_the_table_also_without_evidence(show: Open) -> None:
+    data = demo_run().report(sample=100)
+    page = show(data)
+    note = re.sub(r"\s+", " ", page.text("#matches .note"))
+    assert (
+        "here for 100 of the 1,785 matches: the 25 most confident, the 25 least confident" in note
     )
+    assert page.text("#shown") == "Showing 50 of 1,785 matches"
+
+    drawn = {match.link for match in data.matches}
+    other = next(link for link in range(data.num_links) if link not in drawn)
+    source, target = (side[other].as_py() for side in data.names)
+    page.type("#search", f"{source} {target}")
+    assert page.text("#shown") == "Showing 1 of 1 matches (of 1,785)"
+    shown = percent(data.confidence[other])
+    assert page.texts(".match td:not(.verdict)")[1:] == [shown, "–\nnot in this page"]
+    page.click(".match .open")
+    assert f"clusterea explain RUN '{source}'" in page.text(".evidence pre")
+
+    match = data.matches[30]
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    assert page.texts(".match td:last-child") == [str(match.num_supports)]
+    page.click(".match .open")
+    assert f"{match.num_neighbors.source} neighbor" in page.text(".evidence")
+    assert_quiet(page)
+
+
+def test_sorting_and_filtering_cover_every_link(show: Open) -> None:
+    data = demo_run().report(sample=100)
+    page = show(data)
+    assert data.correctness is not None
+    locals_ = [name.rsplit("/", 1)[1] for name in data.names.target.to_pylist()]
+    page.click("#match-table th[data-key=target] button")
+    assert page.texts(".match td:nth-child(2)") == sorted(locals_)[:50]
+    choose(page, WRONG)
+    wrong = [name for name, verdict in zip(locals_, data.correctness, strict=True) if not verdict]
+    page.click("#match-table th[data-key=target] button")
+    page.click("#more")
+    assert page.texts(".match td:nth-child(2)") == sorted(wrong, reverse=True)[:100]
+    assert page.text("#shown") == f"Showing 100 of {len(wrong)} matches (of 1,785)"
+    # Links without evidence come last, whichever way.
+    choose(page, None)
+    totals = sorted(match.num_supports for match in data.matches)
+    for expected in (totals[::-1], totals):
+        page.click("#match-table th[data-key=evidence] button")
+        assert page.texts(".match td:last-child") == [str(total) for total in expected[:50]]
+
+
+def test_a_browser_that_cannot_unpack_shows_the_sample(show: Open) -> None:
+    data = demo_run().report(sample=100)
+    page = show(data, before="delete window.DecompressionStream")
+    assert page.evaluate("typeof DecompressionStream") == "undefined"
+    notes = page.evaluate(
+        "[...document.querySelectorAll('#matches .note')].filter(e => !e.hidden)"
+        ".map(e => e.innerText.replace(/\\s+/g, ' '))"
+    )
+    assert notes == [
+        "This browser could not unpack the list of all links. "
+        "The table has a sample of 100; all links are in alignment.tsv."
+    ]
     assert page.text("#shown") == "Showing 50 of 100 matches"
+    match = next(match for match in data.matches if match.num_supports)
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    page.click(".match .open")
+    assert page.texts(".match td:nth-child(3)") == [percent(match.confidence)]
+    assert match.entities.source in page.text(".evidence")
+    assert page.texts(".supports tbody tr")
+    assert_quiet(page)
+
+
+def named_report(*names: str) -> ReportData:
+    """Links from each name to itself."""
+    return replace(
+        bare_report([0.5] * len(names)),
+        names=Pair(names, names).map(lambda some: pa.array(some, pa.large_string())),
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("café", ["Café_Müller", "Café_50%"]),
+        ("caf%c3%a9", ["Café_Müller"]),
+        ("müller EXAMPLE", ["Café_Müller"]),
+        ("50%_", ["50%_off%ZZ"]),
+        ("50%", ["Café_50%", "50%_off%ZZ"]),
+        ("off%zz", ["50%_off%ZZ"]),
+        ("İSTANBUL", ["İstanbul"]),
+    ],
+)
+def test_search_finds_any_part_of_a_name_also_decoded(
+    show: Open, query: str, expected: list[str]
+) -> None:
+    base = "http://e.example/"
+    page = show(
+        named_report(
+            f"{base}Caf%C3%A9_M%C3%BCller", f"{base}Café_50%25", "50%_off%ZZ", f"{base}İstanbul"
+        )
+    )
+    page.type("#search", query)
+    assert sorted(page.texts(".match .open")) == sorted(expected)
+
+
+def test_names_that_break_lines_are_shown_as_they_are(show: Open) -> None:
+    names = ("a\tb", "c\nd", "", "urn:clusterea:source:e%20f", "it's", "100%\n%0A")
+    page = show(named_report(*names))
+    page.click("#match-table th[data-key=source] button")
+    shown = page.evaluate("[...document.querySelectorAll('.match .open')].map(e => e.textContent)")
+    assert sorted(shown) == sorted(names)
+    page.type("#search", "it's")
+    page.click(".match .open")
+    assert page.text(".evidence pre") == r"clusterea explain RUN 'it'\''s'"
+    assert_quiet(page)
+
+
+def test_the_page_writes_percents_as_python_does(show: Open) -> None:
+    ends = [1.0, 0.99999, 0.9999, 0.9997, 0.9995, 0.00048, 0.00002, 0.0]
+    steps = np.random.default_rng(0).integers(0, CONFIDENCE_STEPS, 38) / CONFIDENCE_STEPS
+    halves = [0.1225, 0.0145, 0.0155, 0.6035]
+    data = bare_report([*ends, *steps, *halves])
+    shown = show(data).texts(".match td:nth-child(3)")
+    assert shown[:3] == ["100.0%", ">99.99%", "99.99%"]
+    assert shown[-2:] == ["<0.01%", "0.0%"]
+    assert shown == [percent(share) for share in sorted(data.confidence, reverse=True)]
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize("at", [(0.02, 0.05), (0.98, 0.95)])
+def test_a_click_anywhere_in_a_header_cell_sorts(
+    show: Open, width: int, at: tuple[float, float]
+) -> None:
+    page = show(demo_report(), width=width)
+    for key, order in (
+        ("source", "ascending"),
+        ("target", "ascending"),
+        ("evidence", "descending"),
+    ):
+        page.click(f"#match-table th[data-key={key}]", at=at)
+        sorted_by = (
+            "[...document.querySelectorAll('[aria-sort]')].map(e => [e.dataset.key, e.ariaSort])"
+        )
+        assert page.evaluate(sorted_by) == [[key, order]]
+
+
+def test_headers_sort_from_the_keyboard(show: Open) -> None:
+    page = show(demo_report())
+    page.evaluate("document.querySelector('th[data-key=source] button').focus()")
+    page.press("Tab")
+    page.press("Enter")
+    assert page.evaluate("document.querySelector('th[data-key=target]').ariaSort") == "ascending"
+    page.press("Enter")
+    assert page.evaluate("document.querySelector('th[data-key=target]').ariaSort") == "descending"
+
+
+def test_the_evidence_column_is_there_in_a_narrow_window(show: Open) -> None:
+    data = demo_report()
+    page = show(data, width=400)
+    page.click("#match-table th[data-key=evidence]")
+    most = max(match.num_supports for match in data.matches)
+    assert page.texts(".match td:last-child")[0] == str(most)
+    assert page.text("th[data-key=evidence]").startswith("Evid.")
+    assert page.evaluate("document.querySelector('.match td:last-child').offsetWidth") > 30
+    right = "document.querySelector('{}').getBoundingClientRect().right"
+    assert page.evaluate(right.format(".match td:last-child")) <= page.evaluate(
+        right.format("#matches")
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+
+
+def test_precision_is_explained_where_test_links_cover_few_links(show: Open) -> None:
+    run = demo_run()
+    benchmark = replace(run.benchmark, test_links=run.benchmark.test_links[::10], dangling=None)
+    scores = judge(run.alignment.links, benchmark.test_links)
+    matching = {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+    data = replace(run, benchmark=benchmark).report(metrics=METRICS | {"matching": matching})
+    assert data.correctness is not None
+    right, wrong, unknown = (int((data.correctness == each).sum()) for each in (1, 0, -1))
+    assert scores.precision == right / data.num_links
+    assert unknown > right + wrong
+    shown = re.sub(r"\s+", " ", show(data).text("#precision-note"))
+    assert f"judge {right + wrong} of the 1,785 links: {right} right, {wrong} wrong." in shown
+    assert f"The other {unknown:,} have no entity of a test link at either end." in shown
+    assert f"Of the links that can be judged, {percent(right / (right + wrong))} are right" in shown
+
+
+def test_precision_needs_no_words_where_every_link_is_judged(show: Open) -> None:
+    page = show(demo_report())
+    assert page.evaluate("document.querySelector('#precision-note')") is None
 
 
 def hostile(name: str) -> str:
@@ -268,7 +466,7 @@ def test_hostile_names_are_only_names(show: Open) -> None:
 
 @pytest.mark.parametrize("confidence", [[], [0.5], [1.0, 1.0]])
 def test_it_opens_with_hardly_anything_in_it(show: Open, confidence: list[float]) -> None:
-    data = replace(bare_report(), confidence=np.array(confidence))
+    data = bare_report(confidence)
     assert_quiet(show(data))
     judged = np.full(len(confidence), -1, dtype=np.int8)
     assert_quiet(show(replace(data, correctness=judged, metrics=METRICS | {"by_degree": []})))
@@ -314,6 +512,8 @@ def test_embedded_json_is_no_markup_and_reads_back() -> None:
 def test_arrays_of_a_wrong_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"confidence must have shape \(n,\)"):
         replace(bare_report(), confidence=np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="names must have 2 sources and targets. Got 0 and 0"):
+        replace(bare_report(), confidence=np.zeros(2))
     with pytest.raises(ValueError, match=r"correctness must have shape \(0,\)"):
         replace(bare_report(), correctness=np.zeros(2, dtype=np.int8))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from clusterea.report.data import (
@@ -22,7 +23,7 @@ from clusterea.report.data import (
 from clusterea.report.evidence import EvidenceIndex, Support
 from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition
 
-SAMPLE = 2_000  # matches in the table: about 3 MB of page, and no browser is slow with it
+SAMPLE = 2_000  # matches with evidence: about 3 MB of page, and seconds to collect
 SUPPORTS = 12  # pairs of neighbours shown for a match
 
 
@@ -42,7 +43,7 @@ def collect(
     supports: int = SUPPORTS,
     seed: int = 0,
 ) -> ReportData:
-    """What `write_report` needs, with evidence for a sample of the matches.
+    """What `write_report` needs: all links, with evidence for a sample of them.
 
     The test links, where there are some, say which links are right; they decide nothing else.
 
@@ -57,8 +58,8 @@ def collect(
         rounds: Of self-training: column and value.
         config: The settings of the run, in full.
         versions: Of the software.
-        sample: How many matches at most: a quarter the most confident, a quarter the least
-            confident, and the rest at random.
+        sample: How many matches with evidence at most: a quarter the most confident, a quarter
+            the least confident, and the rest at random.
         supports: How many pairs of neighbours at most for a match.
         seed: Of the sample.
     """
@@ -70,6 +71,9 @@ def collect(
         title=title,
         sizes=graphs.map(lambda g: GraphSize(g.num_entities, g.num_relations, g.num_triples)),
         num_seeds=benchmark.task.num_seeds,
+        names=benchmark.names.zip(Pair(*links.T)).map(
+            lambda side: side[0].arrow.take(pa.array(side[1]))
+        ),
         confidence=confidence,
         confidence_note=alignment.confidence_note,
         unmatched=alignment.unmatched.map(lambda side: side.numel()),
@@ -103,7 +107,7 @@ def judged(links: IntArray, benchmark: Benchmark) -> NDArray[np.int8]:
 
 
 def draw(confidence: NDArray[Any], sample: int, seed: int) -> list[tuple[int, Drawn]]:
-    """Which links are shown, and why each, by falling confidence; all of them if they are few."""
+    """Which links get evidence, and why each, by falling confidence; all if they are few."""
     # Equal ones in random order: their place in the alignment decides nothing.
     shuffled = np.random.default_rng(seed).permutation(len(confidence))
     falling = shuffled[np.argsort(-confidence[shuffled], kind="stable")]
@@ -137,6 +141,7 @@ def _matches(
         verdict = UNKNOWN if correctness is None else int(correctness[link])
         truth = truths.get(source) if verdict == WRONG else None
         return Match(
+            link=link,
             entities=Pair(names.source[source], names.target[target]),
             confidence=float(alignment.confidence[link]),
             right=None if verdict == UNKNOWN else verdict == RIGHT,

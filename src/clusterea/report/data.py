@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from clusterea.report.evidence import Support
@@ -47,15 +48,16 @@ class MiniBatches:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One row of the table, and the evidence behind it."""
+    """One link, and the evidence behind it."""
 
+    link: int  # its place among all links
     entities: Pair[str]
     confidence: float
     right: bool | None = None  # None: no test link says
     truth: str | None = (
         None  # the target that a test link gives the source, where the match is wrong
     )
-    drawn: Drawn = "all"  # why this row is in the sample
+    drawn: Drawn = "all"  # why it is in the sample
     num_neighbors: Pair[int] = field(default_factory=lambda: Pair(0, 0))
     num_supports: int = 0  # all there are; `supports` may hold fewer
     supports: tuple[Support[str], ...] = ()
@@ -68,7 +70,8 @@ class ReportData:
     title: str
     sizes: Pair[GraphSize]
     num_seeds: int
-    confidence: NDArray[np.floating[Any]]  # (links,): of every link returned
+    names: Pair[pa.Array]  # (links,) each: the source and the target of every link returned
+    confidence: NDArray[np.floating[Any]]  # (links,)
     unmatched: Pair[int]
     confidence_note: str = ""  # `Alignment.confidence_note`
     num_test_links: int = 0
@@ -76,7 +79,7 @@ class ReportData:
     metrics: Mapping[str, Any] | None = None  # in the shape of metrics.json
     stages: tuple[StageCost, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
-    matches: tuple[Match, ...] = ()  # all links, or a sample of them
+    matches: tuple[Match, ...] = ()  # the links that come with evidence: all, or a sample of them
     # Of self-training: column → value. A float in [0, 1] is a share, but for one named …seconds.
     rounds: tuple[Mapping[str, float | int | str], ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +89,11 @@ class ReportData:
         if self.confidence.ndim != 1:
             raise ValueError(
                 f"confidence must have shape (n,). Got {self.confidence.shape} instead."
+            )
+        if (lengths := self.names.map(len)) != Pair(self.num_links, self.num_links):
+            raise ValueError(
+                f"names must have {self.num_links} sources and targets. "
+                f"Got {lengths.source} and {lengths.target} instead."
             )
         if self.correctness is not None and self.correctness.shape != self.confidence.shape:
             raise ValueError(

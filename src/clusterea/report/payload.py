@@ -6,8 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from clusterea.report.data import RIGHT, UNKNOWN, WRONG, Match
 from clusterea.report.evidence import Step, Support
+from clusterea.types import IntArray
+
+CONFIDENCE_STEPS = 50_000  # finer than what the page shows, and 16 bits hold it
 
 
 def embed_json(value: Any) -> str:
@@ -19,12 +25,20 @@ def embed_json(value: Any) -> str:
     return text
 
 
+def in_steps(confidence: ArrayLike) -> IntArray:
+    """Confidence as a multiple of 1 / CONFIDENCE_STEPS; none but 0 and 1 become 0 and 1."""
+    values = np.asarray(confidence, dtype=np.float64)
+    nearest = np.floor(values * CONFIDENCE_STEPS + 0.5).astype(np.int64)
+    return np.where((values > 0) & (values < 1), nearest.clip(1, CONFIDENCE_STEPS - 1), nearest)
+
+
 def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
     """Every name once, in `names`, and elsewhere its place there: a hub is named many times.
 
     A match is [source, target, confidence, verdict, truth or -1, neighbours of the source, of the
     target, supports in all, supports]; a support is [source, target, confidence or null for a seed,
     source steps, target steps]; a step is its relation and 1 where it leads outward, else 0.
+    Confidence is in steps of 1 / `confidence_steps`.
     """
     places: dict[str, int] = {}
 
@@ -36,14 +50,14 @@ def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
 
     def support(each: Support[str]) -> list[Any]:
         source, target = each.neighbors
-        sure = None if each.confidence is None else round(each.confidence, 4)
+        sure = None if each.confidence is None else int(in_steps(each.confidence))
         return [place(source), place(target), sure, *map(steps, each.relations)]
 
     rows = [
         [
             place(match.entities.source),
             place(match.entities.target),
-            round(match.confidence, 4),
+            int(in_steps(match.confidence)),
             UNKNOWN if match.right is None else RIGHT if match.right else WRONG,
             -1 if match.truth is None else place(match.truth),
             match.num_neighbors.source,
@@ -53,4 +67,4 @@ def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
         ]
         for match in matches
     ]
-    return {"names": list(places), "matches": rows}
+    return {"names": list(places), "matches": rows, "confidence_steps": CONFIDENCE_STEPS}

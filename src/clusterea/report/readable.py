@@ -1,11 +1,21 @@
-"""Numbers as a person reads them."""
+"""Numbers as a person reads them. `script.js` has `percent` and `count` too, by the same rules."""
 
 from __future__ import annotations
 
+from math import floor
+
 
 def percent(share: float) -> str:
-    """`93.1%`."""
-    return f"{share:.1%}"
+    """`93.1%`. What is not all is never `100.0%`, and what is not nothing never `0.0%`.
+
+    Near the ends there is one more digit (`99.97%`), and beyond that a bound (`>99.99%`).
+    """
+    return _decimal(share, decimals=1, most=100) + "%"
+
+
+def mean_reciprocal_rank(value: float) -> str:
+    """`0.795`; near 0 and 1 as in `percent`."""
+    return _decimal(value, decimals=3, most=1)
 
 
 def duration(seconds: float) -> str:
@@ -35,3 +45,15 @@ def count(number: int) -> str:
 def degrees(least: int, most: int) -> str:
     """`2`, `3–4`."""
     return f"{least}" if least == most else f"{least:,}–{most:,}"
+
+
+def _decimal(share: float, decimals: int, most: int) -> str:
+    """`share` of `most` in decimals, with one more where it would be rounded to 0 or to `most`."""
+    for places in (decimals, decimals + 1):
+        steps = most * 10**places
+        # Halves go up, computed so that JavaScript's floats give the same digits.
+        nearest = floor(share * steps + 0.5)
+        if not 0 < share < 1 or 0 < nearest < steps:
+            return f"{nearest / 10**places:.{places}f}"
+    bound = 1 if nearest <= 0 else steps - 1
+    return f"{'<' if nearest <= 0 else '>'}{bound / 10**places:.{places}f}"

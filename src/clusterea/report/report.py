@@ -15,6 +15,7 @@ from clusterea.files import replacing
 from clusterea.report import charts, readable
 from clusterea.report.calibration import ConfidenceBin, Reliability, histogram, reliability
 from clusterea.report.data import ReportData
+from clusterea.report.link_index import pack_links
 from clusterea.report.payload import embed_json, encode_matches
 
 
@@ -27,13 +28,13 @@ def write_report(path: str | os.PathLike[str], data: ReportData) -> None:
 def render_report(data: ReportData) -> str:
     """The page: style, scripts, charts and data, all inside it.
 
-    Its content security policy lets it load nothing, and run no script but its own two.
+    Its content security policy lets it load nothing, and run no script but its own.
     """
     from bokeh.resources import Resources
     from jinja2 import Environment, StrictUndefined
 
     library = "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
-    script = _asset("script.js")
+    scripts = [library, _asset("links.js"), _asset("script.js")]
     spread = histogram(data.confidence, data.correctness)
     points = () if data.correctness is None else reliability(data.confidence, data.correctness)
     plots = _plots(data, spread, points)
@@ -42,19 +43,27 @@ def render_report(data: ReportData) -> str:
     )
     environment.filters |= {
         "percent": readable.percent,
+        "mrr": readable.mean_reciprocal_rank,
         "count": readable.count,
         "duration": readable.duration,
         "size": readable.size,
     }
-    payload = {"charts": charts.as_json(plots), **encode_matches(data.matches)}
+    index = pack_links(data)
+    payload = {
+        "charts": charts.as_json(plots),
+        **encode_matches(data.matches),
+        "rows": [int(index.rows[match.link]) for match in data.matches],
+        "links": data.num_links,
+    }
     return environment.from_string(_asset("template.html")).render(
         data=data,
         degrees=readable.degrees,
         round_value=_round_value,
         style=_asset("style.css"),
-        scripts=[library, script],
-        policy=_policy(library, script),
+        scripts=scripts,
+        policy=_policy(*scripts),
         payload=embed_json(payload),
+        index=index.packed,
         plots=plots,
         spread=[each for each in spread if each.links],
         points=points,

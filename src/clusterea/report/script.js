@@ -49,9 +49,6 @@
     [0, ["wrong", "✗", "wrong"]],
     [-1, ["unknown", "–", "the test links say nothing"]],
   ]);
-  const percents = new Intl.NumberFormat("en", {
-    style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1,
-  });
   const counts = new Intl.NumberFormat("en");
   const verdict = document.getElementById("verdict");
   const search = document.getElementById("search");
@@ -65,85 +62,71 @@
     return made;
   }
 
-  function decoded(text) {
-    try {
-      return decodeURIComponent(text);
-    } catch {
-      return text; // a lone percent sign
+  // By the rule of `percent` in readable.py: what is not all is never 100.0%.
+  function percent(share) {
+    const inside = share > 0 && share < 1;
+    let nearest, steps;
+    for (const places of [1, 2]) {
+      steps = 100 * 10 ** places;
+      nearest = Math.floor(share * steps + 0.5);
+      if (!inside || (nearest > 0 && nearest < steps)) {
+        return `${(nearest / 10 ** places).toFixed(places)}%`;
+      }
     }
+    return nearest <= 0 ? "<0.01%" : ">99.99%";
   }
 
-  // Of an address the last part: what a person knows the thing by.
-  function short(name) {
-    if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return name;
-    const last = name.replace(/[/#]+$/, "").split(/[/#]/).pop();
-    return last ? decoded(last) : name;
-  }
-
-  const matches = data.matches.map((row, number) => {
-    const [source, target, confidence, right, truth, ofSource, ofTarget, total, supports] = row;
-    const names = { source: data.names[source], target: data.names[target] };
-    const text = `${names.source}\n${names.target}`;
-    return {
-      number, confidence, right, total, supports, ofSource, ofTarget,
-      truth: truth < 0 ? null : data.names[truth],
-      ...names,
-      text: `${text}\n${decoded(text)}`.toLowerCase(),
-    };
-  });
+  // Of each row in the sample: {truth, ofSource, ofTarget, total, supports}.
+  const evidenceOf = new Map();
+  let links;
 
   const KEYS = {
-    source: (match) => short(match.source).toLowerCase(),
-    target: (match) => short(match.target).toLowerCase(),
-    confidence: (match) => match.confidence,
-    evidence: (match) => match.total,
+    source: () => links.ranks("source"),
+    target: () => links.ranks("target"),
+    confidence: () => links.confidence,
+    evidence: () => Int32Array.from({ length: links.length }, (_, row) =>
+      evidenceOf.has(row) ? evidenceOf.get(row).total : -1),
   };
 
-  const state = { key: "confidence", falling: true, found: [], shown: 0 };
+  const state = { key: "confidence", falling: true, order: null, found: [], shown: 0 };
 
   function find() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = verdict ? verdict.value : "";
-    const key = KEYS[state.key];
-    const sign = state.falling ? -1 : 1;
-    state.found = matches
-      .filter((match) => wanted === "" || match.right === Number(wanted))
-      .filter((match) => words.every((word) => match.text.includes(word)))
-      .map((match) => [key(match), match])
-      .sort(([a, first], [b, second]) =>
-        a < b ? -sign : a > b ? sign : first.number - second.number)
-      .map(([, match]) => match);
+    const wanted = verdict && verdict.value !== "" ? Number(verdict.value) : null;
+    state.order ??= links.order(KEYS[state.key](), state.falling);
+    state.found = links.find(words, wanted, state.order);
     state.shown = 0;
     rows.replaceChildren();
     showMore();
   }
 
   function showMore() {
-    const next = state.found.slice(state.shown, state.shown + PAGE);
-    rows.append(...next.map(matchRow));
+    const next = Array.from(state.found.slice(state.shown, state.shown + PAGE), matchRow);
+    rows.append(...next);
     state.shown += next.length;
     more.hidden = state.shown >= state.found.length;
-    const all = matches.length === state.found.length ? "" : ` (of ${counts.format(matches.length)})`;
+    const all = links.length === state.found.length ? "" : ` (of ${counts.format(links.length)})`;
     document.getElementById("shown").textContent = state.found.length
       ? `Showing ${counts.format(state.shown)} of ${counts.format(state.found.length)} matches${all}`
       : "No match fits.";
   }
 
-  function matchRow(match) {
+  function matchRow(number) {
+    const names = links.names(number);
     const open = element(
       "button",
-      { type: "button", class: "open", "aria-expanded": "false", title: match.source },
-      short(match.source),
+      { type: "button", class: "open", "aria-expanded": "false", title: names.source },
+      Links.short(names.source),
     );
     const row = element(
       "tr",
       { class: "match" },
       element("th", { scope: "row" }, open),
-      element("td", { title: match.target }, short(match.target)),
-      element("td", { class: "number" }, percents.format(match.confidence)),
+      element("td", { title: names.target }, Links.short(names.target)),
+      element("td", { class: "number" }, percent(links.confidence[number] / data.confidence_steps)),
     );
     if (verdict) {
-      const [kind, sign, words] = VERDICTS.get(match.right);
+      const [kind, sign, words] = VERDICTS.get(links.verdicts[number]);
       row.append(element(
         "td",
         { class: "verdict" },
@@ -151,52 +134,54 @@
         element("span", { class: "hidden" }, words),
       ));
     }
-    row.append(element("td", { class: "number in-wide" }, counts.format(match.total)));
+    const known = evidenceOf.get(number);
+    const total = known ? [counts.format(known.total)] : [
+      element("span", { "aria-hidden": "true" }, "–"),
+      element("span", { class: "hidden" }, "not in this page"),
+    ];
+    row.append(element("td", { class: "number" }, ...total));
     row.addEventListener("click", () => {
-      if (!String(getSelection())) toggle(match, row, open); // marking text is not choosing
+      if (!String(getSelection())) toggle(number, row, open); // marking text is not choosing
     });
     return row;
   }
 
-  function toggle(match, row, open) {
+  function toggle(number, row, open) {
     const expanded = open.getAttribute("aria-expanded") === "true";
     open.setAttribute("aria-expanded", String(!expanded));
     if (expanded) {
       row.nextElementSibling.remove();
       open.removeAttribute("aria-controls");
     } else {
-      const id = `evidence-${match.number}`;
+      const id = `evidence-${number}`;
       open.setAttribute("aria-controls", id);
-      row.after(element("tr", { class: "evidence", id }, element("td", {}, ...evidence(match))));
-      spanRows();
+      const cell = element("td", { colspan: row.cells.length }, ...evidence(number));
+      row.after(element("tr", { class: "evidence", id }, cell));
     }
   }
 
-  // A narrow window hides a column; evidence that spanned it would bring it back.
-  function spanRows() {
-    const columns = [...document.querySelectorAll("#match-table > thead th")];
-    const visible = columns.filter((column) => column.offsetParent !== null).length;
-    for (const cell of document.querySelectorAll("tr.evidence > td")) cell.colSpan = visible;
-  }
-
-  function evidence(match) {
+  function evidence(number) {
+    const { source, target } = links.names(number);
     const names = element(
       "dl", {},
-      element("dt", {}, "Source"), element("dd", {}, match.source),
-      element("dt", {}, "Target"), element("dd", {}, match.target),
+      element("dt", {}, "Source"), element("dd", {}, source),
+      element("dt", {}, "Target"), element("dd", {}, target),
     );
-    if (match.truth !== null) {
+    const known = evidenceOf.get(number);
+    if (!known) return [names, ...howToExplain(source)];
+    const { truth, ofSource, ofTarget, total, supports } = known;
+    if (truth >= 0) {
       names.append(
-        element("dt", { class: "wrong" }, "Should be"), element("dd", {}, match.truth),
+        element("dt", { class: "wrong" }, "Should be"), element("dd", {}, data.names[truth]),
       );
     }
-    const sizes = `The source has ${plural(match.ofSource)}, the target ${match.ofTarget}; `;
-    if (!match.total) {
+    const sizes = `The source has ${plural(ofSource)}, the target ${counts.format(ofTarget)}; `;
+    if (!total) {
       return [names, element("p", {}, `${sizes}none of them are matched to each other.`)];
     }
-    const left = match.total - match.supports.length;
-    const shown = left ? `, the strongest ${match.supports.length} of them here.` : ".";
-    const pairs = match.total === 1 ? "1 pair is" : `${counts.format(match.total)} pairs are`;
+    const left = total - supports.length;
+    const shown = left ? `, the strongest ${supports.length} of them here.` : ".";
+    const pairs = total === 1 ? "1 pair is" : `${counts.format(total)} pairs are`;
     const table = element(
       "table",
       { class: "supports" },
@@ -207,9 +192,19 @@
         element("th", { scope: "col", class: "link" }, "Matched"),
         element("th", { scope: "col" }, "Target’s neighbor"),
       )),
-      element("tbody", {}, ...match.supports.map(supportRow)),
+      element("tbody", {}, ...supports.map(supportRow)),
     );
     return [names, element("p", {}, `${sizes}${pairs} matched to each other${shown}`), table];
+  }
+
+  // A shell takes all between single quotes as it is, but for a single quote.
+  function howToExplain(source) {
+    const quoted = `'${source.replaceAll("'", "'\\''")}'`;
+    return [
+      element("p", {}, "This page does not hold the evidence for this match. To see it, run this " +
+        "command with the folder of the run in place of RUN:"),
+      element("pre", {}, `clusterea explain RUN ${quoted}`),
+    ];
   }
 
   function plural(number) {
@@ -217,7 +212,7 @@
   }
 
   function supportRow([source, target, confidence, sourceSteps, targetSteps]) {
-    const how = confidence === null ? "seed" : percents.format(confidence);
+    const how = confidence === null ? "seed" : percent(confidence / data.confidence_steps);
     return element(
       "tr", {},
       neighborCell(source, sourceSteps),
@@ -228,7 +223,7 @@
 
   function neighborCell(neighbor, steps) {
     const name = data.names[neighbor];
-    const cell = element("td", { title: name }, short(name));
+    const cell = element("td", { title: name }, Links.short(name));
     for (let i = 0; i < steps.length; i += 2) {
       const relation = data.names[steps[i]];
       const outward = steps[i + 1] === 1;
@@ -236,7 +231,7 @@
         "span",
         { class: "step", title: relation },
         element("span", { class: "hidden" }, outward ? "outgoing " : "incoming "),
-        outward ? `${short(relation)} →` : `← ${short(relation)}`,
+        outward ? `${Links.short(relation)} →` : `← ${Links.short(relation)}`,
       ));
     }
     return cell;
@@ -247,6 +242,7 @@
     const number = key === "confidence" || key === "evidence";
     state.falling = state.key === key ? !state.falling : number;
     state.key = key;
+    state.order = null;
     for (const each of document.querySelectorAll("#match-table [aria-sort]")) {
       each.removeAttribute("aria-sort");
     }
@@ -254,20 +250,42 @@
     find();
   }
 
-  function startTable() {
+  // Every link; where the browser can't unpack them, those of the sample.
+  async function readLinks() {
+    const packed = document.getElementById("link-index");
+    let place = data.rows;
+    try {
+      links = await Links.unpack(packed.textContent, data.links);
+    } catch {
+      place = [...data.matches.keys()];
+      const cell = (name) => data.names[name].replace(/[\t\r\n]/g, " ");
+      links = new Links(
+        data.matches.map(([source, target]) => `${cell(source)}\t${cell(target)}`).join("\n"),
+        data.matches.map((match) => match[2]),
+        data.matches.map((match) => match[3]),
+      );
+      for (const note of document.querySelectorAll("#matches .note")) note.hidden = !note.hidden;
+    }
+    packed.remove(); // megabytes that nobody needs any more
+    data.matches.forEach(([, , , , truth, ofSource, ofTarget, total, supports], number) => {
+      evidenceOf.set(place[number], { truth, ofSource, ofTarget, total, supports });
+    });
+  }
+
+  async function startTable() {
     document.getElementById("controls").addEventListener("submit", (event) => event.preventDefault());
+    await readLinks();
     search.addEventListener("input", find);
     if (verdict) verdict.addEventListener("change", find);
     more.addEventListener("click", showMore);
-    addEventListener("resize", spanRows);
     for (const header of document.querySelectorAll("#match-table th[data-key]")) {
-      header.querySelector("button").addEventListener("click", () => sortBy(header));
+      header.addEventListener("click", () => sortBy(header)); // the button's click comes here too
     }
     find();
+    document.documentElement.dataset.matches = "ready";
   }
 
-  if (rows) startTable();
   Bokeh.set_log_level("error");
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintAll);
-  drawCharts();
+  drawCharts().finally(() => rows && startTable());
 })();

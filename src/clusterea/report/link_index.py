@@ -1,0 +1,50 @@
+"""Every link of a run, packed small enough to search in the page."""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.data.name_iris import NAMESPACES, to_cells
+from clusterea.report.data import UNKNOWN, ReportData
+from clusterea.report.payload import in_steps
+from clusterea.types import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class LinkIndex:
+    """The packed links, and where each link lies in them."""
+
+    packed: str  # base64 of gzip
+    rows: IntArray  # (links,): link i is row rows[i]
+
+
+def pack_links(data: ReportData) -> LinkIndex:
+    """All links of the report, in about 20 bytes each for names like those of DBpedia.
+
+    Unpacked it holds three columns, one after the other: confidence in steps (16 bits,
+    little endian), verdicts (8 bits) and names (UTF-8, one link a line, a tab between source and
+    target). Links are sorted by source name, which makes the names a fifth smaller.
+    """
+    cells = data.names.zip(NAMESPACES).map(lambda side: to_cells(*side))
+    order = pc.array_sort_indices(cells.source).to_numpy().astype(np.int64)
+    confidence = in_steps(data.confidence)
+    verdicts = data.correctness
+    if verdicts is None:
+        verdicts = np.full(data.num_links, UNKNOWN, dtype=np.int8)
+    source, target = (side.take(pa.array(order)) for side in cells)
+    lines = pc.binary_join_element_wise(source, target, pa.scalar("\t", pa.large_string()))
+    columns = (
+        confidence[order].astype("<u2").tobytes(),
+        verdicts[order].astype(np.int8).tobytes(),
+        "\n".join(lines.to_pylist()).encode(),
+    )
+    rows = np.empty(data.num_links, dtype=np.int64)
+    rows[order] = np.arange(data.num_links)
+    packed = gzip.compress(b"".join(columns), compresslevel=6, mtime=0)
+    return LinkIndex(b64encode(packed).decode(), rows)
