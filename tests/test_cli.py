@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -137,3 +139,37 @@ def test_datasets(
 def test_nonsense_is_the_callers_fault(clusterea_command: Command) -> None:
     assert clusterea_command("inof").code == 2
     assert clusterea_command("info").code == 2
+
+
+COMMANDS = ("align", "explain", "export", "report", "info", "generate", "train", "sample", "match")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "fuse", "evaluate", "datasets", ""])
+def test_help_shows_flags_as_flags(command: str, clusterea_command: Command) -> None:
+    shown = clusterea_command(*command.split(), "--help").out.lower()
+    assert "--help" in shown
+    assert "bool" not in shown
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_completion_in_bash(tmp_path: Path) -> None:
+    def ran(script: str, **more: str) -> str:
+        environment = {**os.environ, "HOME": str(tmp_path), "PYTHON": sys.executable, **more}
+        done = subprocess.run(
+            ["bash", "-c", f"{script}; exit $?"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "bash completion installed" in ran("$PYTHON -m clusterea --install-completion")
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    assert str(script) in (tmp_path / ".bashrc").read_text()
+    assert "_CLUSTEREA_COMPLETE=complete_bash" in script.read_text()
+    assert ran("$PYTHON -m clusterea --show-completion") == script.read_text() + "\n"
+    asked = {"_CLUSTEREA_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    answer = ran("$PYTHON -m clusterea", **asked, COMP_WORDS="clusterea export --with")
+    assert answer.split() == ["--with-unmatched"]

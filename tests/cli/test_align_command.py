@@ -397,7 +397,7 @@ class TestBounds:
         assert ">20<" in (run / "report.html").read_text()
         clusterea_command("export", run, "--format", "tsv", "--out", run / "all.tsv")
         assert rows(run / "all.tsv") == whole
-        left_out = clusterea_command("explain", run, whole[-1][0]).out
+        left_out = clusterea_command("explain", run, whole[21][0]).out
         assert "left out by --min-confidence or --top: confidence" in left_out
         aligned(pair, run)
         assert rows(run / "alignment.tsv") == whole

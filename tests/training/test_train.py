@@ -337,6 +337,17 @@ class TestDivergence:
         ):
             train(small, config)
 
+    def test_graphs_without_common_structure_are_named_as_the_cause(self) -> None:
+        graphs = random_pair(1, entities=60, triples=240)
+        seeds = np.stack([np.arange(30)] * 2, axis=1)
+        task = AlignmentTask(graphs, seeds, Pair(np.arange(60), np.arange(60)))
+        trainer = Trainer(task, quick("dual-amn"), torch.device("cpu"))
+        draw = torch.Generator().manual_seed(0)
+        strangers = graphs.map(lambda side: torch.randn(side.num_entities, 8, generator=draw))
+        with pytest.raises(TrainingDivergedError, match="no neighbors in common.*check") as raised:
+            trainer._check_use(strangers)
+        assert "learning rate" not in str(raised.value)
+
     @pytest.mark.parametrize("model", ENCODERS)
     def test_embeddings_that_are_all_the_same(
         self, planted: tuple[AlignmentTask, IntArray], model: str

@@ -81,7 +81,7 @@ def main() -> None:
     try:
         if wants_json():
             sys.exit(_run_with_json_errors())
-        app()
+        app(prog_name="clusterea")
     except InputError as error:
         show_error(str(error))
         sys.exit(2)
@@ -96,7 +96,7 @@ def main() -> None:
 def _run_with_json_errors() -> int:
     """Runs the command and returns its exit code. Typer would print usage errors in a frame."""
     try:
-        return int(app(standalone_mode=False) or 0)
+        return int(app(prog_name="clusterea", standalone_mode=False) or 0)
     except _UsageError as error:
         show_error(error.format_message())
         return int(error.exit_code)

@@ -18,6 +18,7 @@ from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
+from clusterea.graph.common_structure import structure_problems
 from clusterea.pipeline import Artifacts, choose_device, give_stage
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline.memory import largest_batch, limit_memory
@@ -117,6 +118,9 @@ def align(
             return
         if not quiet:
             ERRORS.print(planned, soft_wrap=True)
+    if not quiet:
+        for problem in structure_problems(task):
+            show_warning(problem)
     if allowed is not None:
         limit_memory(place, allowed)
     workspace.save_benchmark(benchmark)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clusterea.config import TrainingConfig
 from clusterea.errors import InputError
+from clusterea.graph.common_structure import no_common_edges, too_many_twins
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
 from clusterea.graph.union import UnionGraph, union
 from clusterea.models import Encoder, Shape, find_encoder
@@ -159,6 +160,9 @@ class Trainer:
         gains = (source * target).sum(1) - (source * target.roll(1, 0)).sum(1)
         if float(gains.mean()) <= 3 * float(gains.std()) / len(seeds) ** 0.5:
             what = "the seeds' two ends are no nearer to each other than to strangers"
+            cause = no_common_edges(self._task) or too_many_twins(self._task)
+            if cause:  # then no learning rate helps
+                raise TrainingDivergedError(f"training came to nothing: {what}. {cause}")
             raise TrainingDivergedError(_advice(what, self._config))
 
     def state(self, epochs: int) -> dict[str, Tensor]:

@@ -53,7 +53,7 @@ class Alignment:
     @property
     def confidence_note(self) -> str:
         """What a reader of the confidences must know, in one sentence; empty if nothing."""
-        return "" if self.is_calibrated else NOT_FITTED
+        return "" if self.is_calibrated or not len(self.links) else NOT_FITTED
 
     def to(self, device: torch.device | str) -> Alignment:
         """The same on another device."""
@@ -91,7 +91,8 @@ class Alignment:
         def lone(before: Tensor, side: int) -> Tensor:
             entities = torch.unique(torch.cat([before, left[:, side]]))
             # Some may have another link.
-            return entities.masked_select(~torch.isin(entities, links[:, side]))
+            left_alone: Tensor = entities[~torch.isin(entities, links[:, side])]
+            return left_alone
 
         unmatched = Pair(lone(self.unmatched.source, 0), lone(self.unmatched.target, 1))
         return Alignment(links, self.confidence[kept], unmatched, self.examples)

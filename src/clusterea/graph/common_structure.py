@@ -1,0 +1,97 @@
+"""What the structure of two graphs can't tell: said before a run, and where training fails."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clusterea.graph.functionality import distinct
+from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
+
+FEWEST = 20  # edges between seeds that tell whether the graphs have edges in common
+DEVIATIONS = 3.0  # standard deviations above chance that are no chance
+
+
+def structure_problems(task: AlignmentTask) -> list[str]:
+    """Why links will be few or wrong, whatever the settings: one sentence each; mostly none."""
+    undecided = [graph.num_entities - task.num_seeds for graph in task.graphs]
+    if min(undecided) <= 0:
+        return ["Every entity of a graph is in a seed, so there is nothing left to match."]
+    problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
+    lone = [num_unreachable(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)]
+    if any(lone):
+        problems.append(
+            f"{lone[0]:,} source and {lone[1]:,} target entities have no path to a seed, "
+            "so structure says nothing about them."
+        )
+    return problems
+
+
+def no_common_edges(task: AlignmentTask) -> str:
+    """A sentence if no more edges between seeds are in both graphs than by chance; else empty."""
+    if not task.num_seeds:
+        return ""
+    source, target = (
+        _edges_between_seeds(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)
+    )
+    if min(len(source), len(target)) < FEWEST:
+        return ""
+    common = int(np.isin(source, target, assume_unique=True).sum())
+    by_chance = len(source) * len(target) / (task.num_seeds * (task.num_seeds - 1) / 2)
+    if common > by_chance + DEVIATIONS * by_chance**0.5:
+        return ""
+    return (
+        f"The seeds have no neighbors in common: of {len(source):,} edges between seeds in the "
+        f"source graph, {common:,} are in the target graph too, no more than by chance. "
+        "Structure says nothing about the other entities; check the links."
+    )
+
+
+def too_many_twins(task: AlignmentTask) -> str:
+    """A sentence if most entities have twins, in both graphs; else empty."""
+    twins = task.graphs.map(num_twins)
+    if any(2 * count <= graph.num_entities for graph, count in task.graphs.zip(twins)):
+        return ""
+    return (
+        f"{twins.source:,} source and {twins.target:,} target entities have exactly the neighbors "
+        "of another entity, by the same relations, so structure can't tell them apart."
+    )
+
+
+def num_twins(graph: KnowledgeGraph) -> int:
+    """How many entities have the same neighbors as another one, by the same relations."""
+    draw = np.random.default_rng(0)  # sums of random numbers: equal only for equal sets
+    numbers = draw.integers(2**63, size=graph.num_entities, dtype=np.uint64)
+    itself = draw.integers(2**63, dtype=np.uint64)
+    relations = draw.integers(2**63, size=(2, graph.num_relations), dtype=np.uint64) | np.uint64(1)
+    sums = np.zeros(graph.num_entities, dtype=np.uint64)
+    is_loop = graph.heads == graph.tails
+    kinds = graph.triples[:, 1]
+    for ends, others, factors in (
+        (graph.heads, graph.tails, relations[0]),
+        (graph.tails, graph.heads, relations[1]),
+    ):
+        neighbors = np.where(is_loop, itself, numbers[others])
+        np.add.at(sums, ends, (neighbors ^ (neighbors >> np.uint64(29))) * factors[kinds])
+    _, counts = np.unique(sums, return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+def _edges_between_seeds(graph: KnowledgeGraph, ends: IntArray) -> IntArray:
+    """Distinct undirected edges between two seeds' entities, each as a number of the two seeds."""
+    seed_of = np.full(graph.num_entities, -1)
+    seed_of[ends] = np.arange(len(ends))
+    heads, tails = seed_of[graph.heads], seed_of[graph.tails]
+    kept = (heads >= 0) & (tails >= 0) & (heads != tails)
+    low, high = np.minimum(heads, tails)[kept], np.maximum(heads, tails)[kept]
+    return distinct(low * len(ends) + high)
+
+
+def num_unreachable(graph: KnowledgeGraph, seeds: IntArray) -> int:
+    """How many entities no path of triples joins to a seed's entity."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(graph.heads), dtype=np.int8)
+    shape = graph.num_entities, graph.num_entities
+    _, part = connected_components(coo_array((ones, (graph.heads, graph.tails)), shape))
+    return int((~np.isin(part, part[seeds])).sum())
