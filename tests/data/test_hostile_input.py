@@ -249,6 +249,13 @@ class TestXmlThatIsCutOff:
         text = f"<!-- <a> -->{self.ROOT}{self.NODE.format(1)}{end}"
         assert read_graph(write_files({"g.rdf": text}) / "g.rdf").graph.num_triples == 1
 
+    def test_a_remark_at_any_place(self, write_files: WriteFiles) -> None:
+        whole = self.ROOT + self.NODE.format(1) + "</rdf:RDF>"
+        for shift in range(12):  # the reader's look ends inside the remark
+            room = 65_536 - len(whole) - len("<!---->") - shift
+            path = write_files({"g.rdf": f"<!--{' ' * room}-->{whole}<!-- end -->\n"}) / "g.rdf"
+            assert read_graph(path).graph.num_triples == 1
+
     def test_an_only_node_that_is_empty(self, write_files: WriteFiles) -> None:
         root = self.ROOT.replace("<rdf:RDF", "<e:Thing rdf:about='http://x/'").replace(">\n", "/>")
         assert read_graph(write_files({"g.rdf": root}) / "g.rdf").graph.num_triples == 1

@@ -42,7 +42,6 @@ class _Guard(io.RawIOBase):
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         self._file = file
         self._path = path
-        self._rest = b""  # the end of what was checked, which may be the start of something
 
     def readable(self) -> bool:
         return True
@@ -50,14 +49,14 @@ class _Guard(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._file.read1(len(buffer))
         if data:
-            self._rest = self._check(self._rest + data)
+            self._check(data)
         else:
             self._check_end()
         buffer[: len(data)] = data
         return len(data)
 
-    def _check(self, text: bytes) -> bytes:
-        """Raises where the text is an attack; what of its end is to be seen again."""
+    def _check(self, data: bytes) -> None:
+        """Raises where the next bytes make the content an attack."""
         raise NotImplementedError
 
     def _check_end(self) -> None:
@@ -74,21 +73,21 @@ class _Xml(_Guard):
         super().__init__(file, path)
         self._sizes: dict[bytes, int] = {}  # of entities, expanded
         self._root: bytes | None = None
-        self._end = b""
+        self._end = b""  # the last bytes so far
+        self._unfinished = b""  # a declaration that goes on in the next bytes
 
-    def _check(self, text: bytes) -> bytes:
-        self._end = (self._end + text)[-_END_BYTES:]
+    def _check(self, data: bytes) -> None:
+        self._end = (self._end + data)[-_END_BYTES:]
         if self._root is None:
-            root = _ELEMENT.search(_REMARK.sub(b"", text))
+            root = _ELEMENT.search(_REMARK.sub(b"", data))
             self._root = root[1] if root else b""
+        text = self._unfinished + data
         for declaration in _DECLARATION.finditer(text):
             self._declare(*declaration.groups())
-        rest = _UNFINISHED.search(text)
-        if rest is None:
-            return b""
-        if len(rest[0]) > _LONGEST_DECLARATION:
+        last = text[text.rfind(b"<") :]
+        self._unfinished = last if _UNFINISHED.match(last) else b""
+        if len(self._unfinished) > _LONGEST_DECLARATION:
             raise self._too_much("a longer one")
-        return rest[0]
 
     def _check_end(self) -> None:
         last = _REMARK.sub(b"", self._end).rstrip()
@@ -126,13 +125,14 @@ class _Nesting(_Guard):
     """Bounds how deep triples lie in triples."""
 
     _depth = 0
+    _rest = b""  # may be the start of a bracket
 
-    def _check(self, text: bytes) -> bytes:
-        end = 0
+    def _check(self, data: bytes) -> None:
+        text, end = self._rest + data, 0
         for found in _TRIPLE_ENDS.finditer(text):
             self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
             end = found.end()
             if self._depth > DEEPEST_TRIPLE:
                 problem = f"expected triples in triples at most {DEEPEST_TRIPLE} deep, got more."
                 raise DataError(self._path, problem)
-        return text[max(end, len(text) - 2) :]
+        self._rest = text[max(end, len(text) - 2) :]
