@@ -205,7 +205,7 @@ GRAPHS: dict[str, tuple[str, str | bytes, str]] = {
     ),
     "empty turtle": ("one.ttl", "@prefix e: <http://e/> .\n", "one.ttl: expected RDF triples"),
     "empty n-triples": ("one.nt", "", "one.nt: expected RDF triples, got none"),
-    "broken xml": ("one.rdf", "<rdf:RDF>", "one.rdf.*: expected rdfxml, but: Unknown prefix rdf"),
+    "broken xml": ("one.rdf", "<rdf:RDF/>", "one.rdf.*: expected rdfxml, but: Unknown prefix rdf"),
     "not parquet": ("one.parquet", "a\tr\tb\n", "one.parquet: can't be read as Parquet"),
     "header only": ("one.csv", "head,relation,tail\n", "one.csv: expected .*head, relation, tail"),
     "nothing to tell by": ("one", "hello\n", "one line 1: can't tell its format; give one with"),

@@ -225,3 +225,37 @@ def test_a_cell_longer_than_the_csv_module_reads(write_files: WriteFiles) -> Non
     path.write_text(f'head,relation,tail,note\na,r,b,"{long}, y",more\n')
     with pytest.raises(DataError, match="line 2: expected 4 comma-separated columns, got 5"):
         read_graph(path)
+
+
+class TestXmlThatIsCutOff:
+    NODE = "<rdf:Description rdf:about='http://x/{}'><e:r rdf:resource='http://y/'/></rdf:Description>\n"
+    ROOT = "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>\n"
+
+    @pytest.mark.parametrize("nodes", [1, 2000])
+    def test_between_two_elements(self, nodes: int, write_files: WriteFiles) -> None:
+        text = "<?xml version='1.0'?>\n" + self.ROOT + "".join(map(self.NODE.format, range(nodes)))
+        path = write_files({"g.rdf": text}) / "g.rdf"
+        with pytest.raises(
+            DataError, match="g.rdf: expected </rdf:RDF> at its end; the file is cu"
+        ):
+            read_graph(path)
+        path.write_text(f"{text}</rdf:RDF>")
+        assert read_graph(path).graph.num_triples == nodes
+
+    @pytest.mark.parametrize(
+        "end", ["</rdf:RDF >\n\n", "</rdf:RDF><!-- <x> -->\n", "</rdf:RDF><?x?>"]
+    )
+    def test_ends_that_are_good(self, end: str, write_files: WriteFiles) -> None:
+        text = f"<!-- <a> -->{self.ROOT}{self.NODE.format(1)}{end}"
+        assert read_graph(write_files({"g.rdf": text}) / "g.rdf").graph.num_triples == 1
+
+    def test_a_remark_at_any_place(self, write_files: WriteFiles) -> None:
+        whole = self.ROOT + self.NODE.format(1) + "</rdf:RDF>"
+        for shift in range(12):  # the reader's look ends inside the remark
+            room = 65_536 - len(whole) - len("<!---->") - shift
+            path = write_files({"g.rdf": f"<!--{' ' * room}-->{whole}<!-- end -->\n"}) / "g.rdf"
+            assert read_graph(path).graph.num_triples == 1
+
+    def test_an_only_node_that_is_empty(self, write_files: WriteFiles) -> None:
+        root = self.ROOT.replace("<rdf:RDF", "<e:Thing rdf:about='http://x/'").replace(">\n", "/>")
+        assert read_graph(write_files({"g.rdf": root}) / "g.rdf").graph.num_triples == 1

@@ -7,7 +7,7 @@ import gzip
 import io
 import lzma
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ SOURCE, TARGET = triples("a"), triples("b")
 LINKS = [(f"http://a.org/é{n}", f"http://b.org/é{n}") for n in range(COUNT)]
 
 
-def delimited(rows: list[tuple[str, ...]], delimiter: str = "\t", header: str = "") -> bytes:
+def delimited(rows: Sequence[tuple[str, ...]], delimiter: str = "\t", header: str = "") -> bytes:
     return (header + "".join(delimiter.join(row) + "\n" for row in rows)).encode()
 
 
@@ -93,7 +93,7 @@ def parquet(columns: dict[str, list[str]], **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def table(rows: list[tuple[str, ...]], names: str) -> dict[str, list[str]]:
+def table(rows: Sequence[tuple[str, ...]], names: str) -> dict[str, list[str]]:
     columns = (list(column) for column in zip(*rows, strict=True))
     return dict(zip(names.split(","), columns, strict=True))
 
@@ -147,19 +147,19 @@ GRAPHS: dict[str, Callable[[Triples], bytes]] = {
     ".trig": trig,
     ".rdf": rdfxml,
     ".jsonld": jsonld,
-    ".tsv": lambda rows: delimited(list(rows)),
-    ".csv": lambda rows: delimited(list(rows), ",", "Head,Relation,Tail\n"),
-    ".parquet": lambda rows: parquet(table(list(rows), "head,relation,tail")),
+    ".tsv": delimited,
+    ".csv": lambda rows: delimited(rows, ",", "Head,Relation,Tail\n"),
+    ".parquet": lambda rows: parquet(table(rows, "head,relation,tail")),
 }
 EXPORTED: dict[str, bytes] = {
-    ".tsv": delimited(list(LINKS)),
-    ".csv": delimited(list(LINKS), ",", "left,right\n"),
-    ".parquet": parquet(table(list(LINKS), "source,target"), use_dictionary=False),
+    ".tsv": delimited(LINKS),
+    ".csv": delimited(LINKS, ",", "left,right\n"),
+    ".parquet": parquet(table(LINKS, "source,target"), use_dictionary=False),
     ".nt": "".join(f"<{a}> <{OWL}sameAs> <{b}> .\n" for a, b in LINKS).encode(),
     ".ttl": "".join(f"<{a}> <{SKOS}exactMatch> <{b}> .\n" for a, b in LINKS).encode(),
     ".rdf": oaei(LINKS),
     ".sssom.tsv": sssom(LINKS),
-    "": delimited(list(LINKS)),
+    "": delimited(LINKS),
 }
 
 
@@ -168,7 +168,7 @@ def _cases() -> dict[str, Case]:
 
     def pair(source: bytes, suffix: str, links: bytes, links_suffix: str) -> Case:
         names = [f"source{suffix}", "target.tsv", f"links{links_suffix}"]
-        files = dict(zip(names, (source, delimited(list(TARGET)), links), strict=True))
+        files = dict(zip(names, (source, delimited(TARGET), links), strict=True))
         return files, names[:2], {"links": names[2]}
 
     for suffix, write in GRAPHS.items():
@@ -182,17 +182,17 @@ def _cases() -> dict[str, Case]:
         links = pack(EXPORTED[".tsv"])
         cases[f"links.tsv{suffix}"] = pair(ntriples(SOURCE), ".nt", links, f".tsv{suffix}")
     files, names, _ = cases["graph.csv"]
-    files = {**files, "seeds": delimited(list(LINKS[:6])), "test": delimited(list(LINKS[6:]))}
+    files = {**files, "seeds": delimited(LINKS[:6]), "test": delimited(LINKS[6:])}
     cases["seeds and test links"] = (files, names, {"seeds": "seeds", "test_links": "test"})
     cases["openea"] = (
         {
-            "rel_triples_1": delimited(list(SOURCE)),
-            "rel_triples_2": delimited(list(TARGET)),
-            "ent_links": delimited(list(LINKS)),
+            "rel_triples_1": delimited(SOURCE),
+            "rel_triples_2": delimited(TARGET),
+            "ent_links": delimited(LINKS),
             "dangling_1": b"",
             "dangling_2": b"",
-            "721_5fold/1/train_links": delimited(list(LINKS[:6])),
-            "721_5fold/1/test_links": delimited(list(LINKS[6:])),
+            "721_5fold/1/train_links": delimited(LINKS[:6]),
+            "721_5fold/1/test_links": delimited(LINKS[6:]),
         },
         [""],
         {"fold": 1},
@@ -200,8 +200,8 @@ def _cases() -> dict[str, Case]:
     ids = [(str(n), str(n % 3), str(n * 5 % COUNT)) for n in range(COUNT)]
     cases["ids"] = (
         {
-            "triples_1": delimited(list(ids)),
-            "triples_2": delimited(list(ids)),
+            "triples_1": delimited(ids),
+            "triples_2": delimited(ids),
             "ent_ids_1": delimited([(str(n), link[0]) for n, link in enumerate(LINKS)]),
             "ent_ids_2": delimited([(str(n), link[1]) for n, link in enumerate(LINKS)]),
             "sup_ent_ids": delimited([(str(n), str(n)) for n in range(6)]),
@@ -212,9 +212,9 @@ def _cases() -> dict[str, Case]:
     )
     cases["dbp1m"] = (
         {
-            "fr_triples_1": delimited(list(SOURCE)),
-            "fr_triples_2": delimited(list(TARGET)),
-            "fr_ent_links": delimited(list(LINKS)),
+            "fr_triples_1": delimited(SOURCE),
+            "fr_triples_2": delimited(TARGET),
+            "fr_ent_links": delimited(LINKS),
         },
         [""],
         {"seeds_share": 0.3},

@@ -23,6 +23,14 @@ _INPUT = "Data"
 _SPLIT = "Seeds and test links"
 
 
+def _columns(tables: str) -> Any:
+    return typer.Option(
+        metavar="HEAD,RELATION,TAIL",
+        help=f"Which columns of {tables} these are.",
+        rich_help_panel=_INPUT,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class DataOptions:
     """One field an option; `load` reads what they name."""
@@ -63,30 +71,9 @@ class DataOptions:
             rich_help_panel=_INPUT,
         ),
     ] = None
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEAD,RELATION,TAIL",
-            help="Which columns of both tables these are.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None
-    source_columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEAD,RELATION,TAIL",
-            help="Which columns of the source's table these are.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None
-    target_columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEAD,RELATION,TAIL",
-            help="Which columns of the target's table these are.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None
+    columns: Annotated[str | None, _columns("both tables")] = None
+    source_columns: Annotated[str | None, _columns("the source's table")] = None
+    target_columns: Annotated[str | None, _columns("the target's table")] = None
     max_input_size: Annotated[
         str,
         typer.Option(

@@ -1,4 +1,4 @@
-"""Stops RDF that would take all memory or all of the stack, before the parser sees it.
+"""Stops RDF that would take all memory or all of the stack, or is cut off, where a parser does not.
 
 An XML entity that stands for ten others, which each stand for ten others, and so on, grows without
 bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack.
@@ -22,14 +22,17 @@ _LONGEST_DECLARATION = 4_096
 _CHUNK_BYTES = 1 << 16
 _DECLARATION = re.compile(rb'<!ENTITY([^"<]*)"([^"<]*)"')
 _UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)?)?)?)?)?\Z')
+_ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)")
+_REMARK = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
+_END_BYTES = 1 << 12
 _REFERENCE = re.compile(rb"&([^;&]*);")
 _PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
 _TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
 
 
 def guarded(file: io.BufferedReader, path: Path, format_name: str) -> io.BufferedReader:
-    """The file's content, which raises a `DataError` where it is an attack."""
-    guard = _Entities(file, path) if format_name == "rdfxml" else _Nesting(file, path)
+    """The file's content, which raises a `DataError` where it is an attack or is cut off."""
+    guard = _Xml(file, path) if format_name == "rdfxml" else _Nesting(file, path)
     return io.BufferedReader(guard, _CHUNK_BYTES)
 
 
@@ -39,38 +42,60 @@ class _Guard(io.RawIOBase):
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         self._file = file
         self._path = path
-        self._rest = b""  # the end of what was checked, which may be the start of something
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.read1(len(buffer))
-        self._rest = self._check(self._rest + data)
+        if data:
+            self._check(data)
+        else:
+            self._check_end()
         buffer[: len(data)] = data
         return len(data)
 
-    def _check(self, text: bytes) -> bytes:
-        """Raises where the text is an attack; what of its end is to be seen again."""
+    def _check(self, data: bytes) -> None:
+        """Raises where the next bytes make the content an attack."""
         raise NotImplementedError
 
+    def _check_end(self) -> None:
+        """Raises where the file should go on."""
 
-class _Entities(_Guard):
-    """Bounds what entities expand to. They may be declared anywhere, as far as the parser goes."""
+
+class _Xml(_Guard):
+    """Bounds what entities expand to, and wants the root to be closed.
+
+    The parser takes declarations of entities anywhere, and a file that ends between two elements.
+    """
 
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         super().__init__(file, path)
-        self._sizes: dict[bytes, int] = {}  # expanded
+        self._sizes: dict[bytes, int] = {}  # of entities, expanded
+        self._root: bytes | None = None
+        self._end = b""  # the last bytes so far
+        self._unfinished = b""  # a declaration that goes on in the next bytes
 
-    def _check(self, text: bytes) -> bytes:
+    def _check(self, data: bytes) -> None:
+        self._end = (self._end + data)[-_END_BYTES:]
+        if self._root is None:
+            root = _ELEMENT.search(_REMARK.sub(b"", data))
+            self._root = root[1] if root else b""
+        text = self._unfinished + data
         for declaration in _DECLARATION.finditer(text):
             self._declare(*declaration.groups())
-        rest = _UNFINISHED.search(text)
-        if rest is None:
-            return b""
-        if len(rest[0]) > _LONGEST_DECLARATION:
+        last = text[text.rfind(b"<") :]
+        self._unfinished = last if _UNFINISHED.match(last) else b""
+        if len(self._unfinished) > _LONGEST_DECLARATION:
             raise self._too_much("a longer one")
-        return rest[0]
+
+    def _check_end(self) -> None:
+        last = _REMARK.sub(b"", self._end).rstrip()
+        last = last[last.rfind(b"<") :]
+        closed = last.startswith(b"</") or last.endswith(b"/>")
+        if self._root and not (closed and last.strip(b"</> \t\r\n").startswith(self._root)):
+            name = cut(self._root.decode("utf-8", "replace"))
+            raise DataError(self._path, f"expected </{name}> at its end; the file is cut off.")
 
     def _declare(self, before: bytes, value: bytes) -> None:
         name = before.replace(b"%", b" ").split()[-1:] or [b""]
@@ -100,13 +125,14 @@ class _Nesting(_Guard):
     """Bounds how deep triples lie in triples."""
 
     _depth = 0
+    _rest = b""  # may be the start of a bracket
 
-    def _check(self, text: bytes) -> bytes:
-        end = 0
+    def _check(self, data: bytes) -> None:
+        text, end = self._rest + data, 0
         for found in _TRIPLE_ENDS.finditer(text):
             self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
             end = found.end()
             if self._depth > DEEPEST_TRIPLE:
                 problem = f"expected triples in triples at most {DEEPEST_TRIPLE} deep, got more."
                 raise DataError(self._path, problem)
-        return text[max(end, len(text) - 2) :]
+        self._rest = text[max(end, len(text) - 2) :]
