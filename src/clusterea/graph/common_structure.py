@@ -8,6 +8,8 @@ from clusterea.graph.functionality import distinct
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
 
 FEWEST = 20  # edges between seeds that tell whether the graphs have edges in common
+MOST_SEEDS = 50_000  # more tell no more
+LARGEST = 200_000  # entities of a graph that is searched for twins and for who has no path
 DEVIATIONS = 3.0  # standard deviations above chance that are no chance
 
 
@@ -17,6 +19,8 @@ def structure_problems(task: AlignmentTask) -> list[str]:
     if min(undecided) <= 0:
         return ["Every entity of a graph is in a seed, so there is nothing left to match."]
     problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
+    if _is_large(task):
+        return problems
     lone = [num_unreachable(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)]
     if any(lone):
         problems.append(
@@ -28,15 +32,14 @@ def structure_problems(task: AlignmentTask) -> list[str]:
 
 def no_common_edges(task: AlignmentTask) -> str:
     """A sentence if no more edges between seeds are in both graphs than by chance; else empty."""
-    if not task.num_seeds:
-        return ""
+    seeds = task.seeds[:MOST_SEEDS]
     source, target = (
-        _edges_between_seeds(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)
+        _edges_between_seeds(graph, seeds[:, side]) for side, graph in enumerate(task.graphs)
     )
     if min(len(source), len(target)) < FEWEST:
         return ""
     common = int(np.isin(source, target, assume_unique=True).sum())
-    by_chance = len(source) * len(target) / (task.num_seeds * (task.num_seeds - 1) / 2)
+    by_chance = len(source) * len(target) / (len(seeds) * (len(seeds) - 1) / 2)
     if common > by_chance + DEVIATIONS * by_chance**0.5:
         return ""
     return (
@@ -48,6 +51,8 @@ def no_common_edges(task: AlignmentTask) -> str:
 
 def too_many_twins(task: AlignmentTask) -> str:
     """A sentence if most entities have twins, in both graphs; else empty."""
+    if _is_large(task):
+        return ""
     twins = task.graphs.map(num_twins)
     if any(2 * count <= graph.num_entities for graph, count in task.graphs.zip(twins)):
         return ""
@@ -55,6 +60,10 @@ def too_many_twins(task: AlignmentTask) -> str:
         f"{twins.source:,} source and {twins.target:,} target entities have exactly the neighbors "
         "of another entity, by the same relations, so structure can't tell them apart."
     )
+
+
+def _is_large(task: AlignmentTask) -> bool:
+    return max(graph.num_entities for graph in task.graphs) > LARGEST
 
 
 def num_twins(graph: KnowledgeGraph) -> int:
