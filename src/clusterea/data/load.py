@@ -45,7 +45,7 @@ def load(
 
     `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are files of
     triples, and the links come from `links`, or from `seeds` and `test_links`. Formats are told
-    from the files unless `format` names one.
+    from the files unless `format` names one. A file may be a pipe, and `-` is standard input.
 
     As in the paper, links with an entity that occurs in no triple are dropped, and links are made
     one-to-one in file order; `Benchmark.dropped` counts both.
