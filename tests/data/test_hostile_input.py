@@ -52,6 +52,12 @@ def test_entity_bombs(case: str, write_files: WriteFiles) -> None:
         read_graph(path)
 
 
+def test_many_references_to_one_entity(write_files: WriteFiles) -> None:
+    path = write_files({"g.owl": with_entities({"a": "x" * 290}, "http://" + "&a;" * 100_000)})
+    with pytest.raises(DataError, match="expected XML entities to make it at most 10 times as lo"):
+        read_graph(path / "g.owl")
+
+
 def test_entities_as_ontologies_have_them(write_files: WriteFiles) -> None:
     spaces = {f"ns{n}": f"http://example.org/ontologies/{n}#" for n in range(200)}
     declared = {"org": "http://example.org/", "ont": "&org;ontologies/", "pizza": "&ont;pizza#"}
@@ -167,6 +173,8 @@ class TestMessages:
             ("g.nt", f"<http://a b{LONG}> <http://b> <http://c> ."),
             ("g.rdf", f"<{LONG}:RDF>"),
             ("g.csv", f"head,relation,tail,{LONG},{LONG}\na,b,c,d,e\n"),
+            ("g.csv", f"subject_{'_' * 100_000}id,predicate_id,object_id\n"),
+            ("g.csv", f"subject_{'_' * 100_000}id,predicate_id,object_id\n,b,c\n"),
             ("g.jsonld", f'{{"@context": {{"a": "b", "@{LONG}": 1}}, "@id": 1}}'),
         ],
     )

@@ -131,3 +131,14 @@ def test_no_copy_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         clusterea.load(folder / "source.tsv", folder / "target.tsv", links=folder / "fifo")
     writer.join()
     assert list(copies.iterdir()) == []
+
+
+def test_files_need_no_place_for_copies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "nowhere"))
+    paths = [folder / f"{name}.tsv" for name in ("source", "target", "links")]
+    assert clusterea.load(*paths[:2], links=paths[2]).task.num_seeds == COUNT
+    writer = through_fifo(folder / "fifo", b"a\tb\n")
+    with pytest.raises(InputError, match="fifo: can't be copied to .*nowhere: No such file"):
+        clusterea.load(*paths[:2], links=folder / "fifo")
+    (folder / "fifo").read_bytes()  # or the writer would wait forever
+    writer.join()

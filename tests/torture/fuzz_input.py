@@ -33,6 +33,22 @@ import clusterea
 from clusterea.errors import InputError
 
 LONGEST_MESSAGE = 1_000
+RENAMED = 0.1  # the share of files that get a suffix of some other format
+SUFFIXES = (
+    *(".nt", ".nq", ".ttl", ".n3", ".trig", ".rdf", ".owl", ".xml", ".jsonld", ".json", ".txt"),
+    *(
+        ".tsv",
+        ".csv",
+        ".parquet",
+        ".sssom.tsv",
+        ".gz",
+        ".csv.bz2",
+        ".nt.xz",
+        ".zst",
+        ".zip",
+        ".obo",
+    ),
+)
 SECONDS = 20.0  # for one input
 MEMORY = 4 << 30  # bytes of address space for a worker
 READ, REFUSED, FAILED = "read", "refused", "failed"
@@ -68,6 +84,11 @@ def run_input(seed: int, number: int, folder: Path) -> tuple[str, str]:
     files, arguments, options = CASES[case]
     changed = rng.choice(list(files))
     contents = {**files, changed: damaged(rng, files[changed], list(files.values()))}
+    if rng.random() < RENAMED and changed in (*arguments, *options.values()):
+        renamed = f"renamed{rng.choice(SUFFIXES)}"
+        contents[renamed] = contents.pop(changed)
+        arguments = [renamed if name == changed else name for name in arguments]
+        options = {key: renamed if value == changed else value for key, value in options.items()}
     for name, content in contents.items():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)

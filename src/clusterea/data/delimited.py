@@ -87,13 +87,13 @@ def read_delimited(
         # Slowly, line by line: either some line is at fault, or only lines of white space were.
         rest = _faultless_lines(path, names, filled, delimiter, skip_lines, hint)
         if not rest:
-            raise DataError(path, f"expected lines of {', '.join(wanted)}, got an empty file.")
+            raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got an empty file.")
         try:
             table = parse(pa.BufferReader("\n".join(rest).encode()), 0)
         except pa.ArrowInvalid as error:
             raise DataError(path, f"can't be read: {cut(error)}.") from error
     if not table.num_rows:
-        raise DataError(path, f"expected lines of {', '.join(wanted)}, got none.")
+        raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got none.")
     return table
 
 
@@ -124,6 +124,6 @@ def _faultless_lines(
             raise DataError(path, f"{problem} {hint}".rstrip(), line=number)
         for name, cell in zip(names, cells, strict=True):
             if name in filled and not cell:
-                raise DataError(path, f"expected a {name}, got an empty cell.", line=number)
+                raise DataError(path, f"expected a {cut(name)}, got an empty cell.", line=number)
         lines.append(line)
     return lines

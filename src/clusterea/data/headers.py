@@ -61,7 +61,7 @@ def _places(cells: Sequence[str]) -> dict[str, list[int]]:
     """Word → the columns that are called so."""
     places: dict[str, list[int]] = {}
     for place, cell in enumerate(cells):
-        places.setdefault(re.sub(r"[\W_]", "", cell).lower(), []).append(place)
+        places.setdefault(re.sub(r"[\s_:.-]", "", cell).lower(), []).append(place)
     return places
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from clusterea.errors import DataError, cut
 
-# Ontologies declare a few dozen namespaces as entities. A reference takes three bytes at least, so
-# references make the text at most a hundred times as long.
+# Ontologies declare a few dozen namespaces as entities, and their text is about twice as long with
+# these expanded.
 MOST_ENTITIES = 1_000
 LONGEST_ENTITY = 300  # bytes, with the entities in it expanded
+MOST_GROWTH = 10  # times the text, of what all references expand to
+_SMALL = 1 << 20  # bytes of expanded references that are never too much
 DEEPEST_TRIPLE = 100
 _LONGEST_DECLARATION = 4_096
 _CHUNK_BYTES = 1 << 16
@@ -25,6 +27,7 @@ _UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)
 _ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)")
 _REMARK = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
 _END_BYTES = 1 << 12
+_ADVICE = "Write it without them, as Turtle is."
 _REFERENCE = re.compile(rb"&([^;&]*);")
 _PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
 _TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
@@ -72,6 +75,7 @@ class _Xml(_Guard):
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         super().__init__(file, path)
         self._sizes: dict[bytes, int] = {}  # of entities, expanded
+        self._read = self._expanded = 0  # bytes
         self._root: bytes | None = None
         self._end = b""  # the last bytes so far
         self._unfinished = b""  # a declaration that goes on in the next bytes
@@ -84,6 +88,13 @@ class _Xml(_Guard):
         text = self._unfinished + data
         for declaration in _DECLARATION.finditer(text):
             self._declare(*declaration.groups())
+        self._read += len(data)
+        if self._sizes:
+            references = _REFERENCE.findall(data)
+            self._expanded += sum(self._sizes.get(name, 0) for name in references)
+        if self._expanded > max(_SMALL, MOST_GROWTH * self._read):
+            problem = f"expected XML entities to make it at most {MOST_GROWTH} times as long"
+            raise DataError(self._path, f"{problem}, got more. {_ADVICE}")
         last = text[text.rfind(b"<") :]
         self._unfinished = last if _UNFINISHED.match(last) else b""
         if len(self._unfinished) > _LONGEST_DECLARATION:
@@ -117,7 +128,7 @@ class _Xml(_Guard):
         return DataError(
             self._path,
             f"expected at most {MOST_ENTITIES:,} XML entities of at most {LONGEST_ENTITY} "
-            f"characters once expanded, got {got}. Write it without them, as Turtle is.",
+            f"characters once expanded, got {got}. {_ADVICE}",
         )
 
 

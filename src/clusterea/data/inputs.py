@@ -10,7 +10,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ class _Inputs:
     """What the readers of one call share."""
 
     max_size: int = DEFAULT_MAX_INPUT_SIZE
-    folder: Path | None = None  # of copies
+    temporary: ExitStack | None = None  # what to delete at the end
     copies: dict[Path, Path] = field(default_factory=dict)
     notes: dict[Path, str] = field(default_factory=dict)
 
@@ -39,9 +39,9 @@ _CURRENT: ContextVar[_Inputs] = ContextVar("inputs", default=_Inputs())  # noqa:
 @contextmanager
 def reading(max_size: int | None = None) -> Iterator[None]:
     """While this is open, pipes can be read and notes are kept; copies are deleted at its end."""
-    with tempfile.TemporaryDirectory(prefix="clusterea-") as folder:
+    with ExitStack() as temporary:
         bound = DEFAULT_MAX_INPUT_SIZE if max_size is None else max_size
-        token = _CURRENT.set(_Inputs(bound, Path(folder)))
+        token = _CURRENT.set(_Inputs(bound, temporary))
         try:
             yield
         finally:
@@ -51,7 +51,7 @@ def reading(max_size: int | None = None) -> Iterator[None]:
 def note(path: Path, text: str) -> None:
     """Keeps how a file was understood, for the user to see."""
     inputs = _CURRENT.get()
-    if inputs.folder is not None:
+    if inputs.temporary is not None:
         inputs.notes[path] = f"{shown_path(path)}: {text}"
 
 
@@ -102,17 +102,17 @@ def regular_file(path: Path) -> Path:
     if not is_stream(path):
         return path
     inputs = _CURRENT.get()
-    if inputs.folder is None:
+    if inputs.temporary is None:
         raise RuntimeError(f"{path} is a stream, which can be read inside `reading` only.")
     if path not in inputs.copies:
-        copy = inputs.folder / str(len(inputs.copies))
-        _copy(path, copy)
-        inputs.copies[path] = copy
+        inputs.copies[path] = _copy(path, inputs.temporary)
     return inputs.copies[path]
 
 
-def _copy(path: Path, place: Path) -> None:
+def _copy(path: Path, temporary: ExitStack) -> Path:
     try:
+        folder = temporary.enter_context(tempfile.TemporaryDirectory(prefix="clusterea-"))
+        place = Path(folder) / "input"
         file: IO[bytes] = (
             open(0, "rb", closefd=False)  # noqa: SIM115
             if path == STANDARD_INPUT
@@ -123,4 +123,9 @@ def _copy(path: Path, place: Path) -> None:
                 copy.write(chunk)
                 check_size(path, copy.tell())
     except OSError as error:
-        raise DataError(path, f"can't be read: {error.strerror or error}.") from error
+        raise DataError(
+            path,
+            f"can't be copied to {tempfile.gettempdir()}: {error.strerror or error}. "
+            "TMPDIR names another folder for temporary files.",
+        ) from error
+    return place

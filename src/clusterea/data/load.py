@@ -60,7 +60,7 @@ def load(
 
     `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are graphs, and
     the links come from `links`, or from `seeds` and `test_links`. Formats are told from the files
-    unless `format` names one.
+    unless `format` names one. A file may be a pipe, and `-` is standard input.
 
     A graph is a file, or a value in memory: a pandas, polars or Arrow table, rows of head, relation
     and tail, a networkx or an rdflib graph. Links are a file, a table, a dict of source to target,

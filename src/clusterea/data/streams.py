@@ -46,7 +46,7 @@ def compression_of(path: Path) -> str | None:
     return next((suffix for suffix, begins in COMPRESSIONS.items() if begins.match(start)), None)
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path) -> io.BufferedReader:
     """The file as it is, or a `DataError` that says why it can't be opened."""
     place = regular_file(path)
     if place.is_dir():
@@ -64,7 +64,7 @@ def open_stream(path: Path) -> io.BufferedReader:
     """The file's bytes, unpacked where it is compressed; more of them than allowed are an error."""
     suffix = compression_of(path)
     if suffix is None:
-        return io.BufferedReader(open_plain(path), _BUFFER_BYTES)  # type: ignore[arg-type]
+        return open_plain(path)
     try:
         unpacked = _OPENERS[suffix](regular_file(path))
     except UNPACK_ERRORS as error:
