@@ -22,7 +22,12 @@ def _as_flags(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command."""
+    """A command. Its help is folded where the terminal ends, not where the docstring is."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        paragraphs = (self.help or "").split("\n\n")
+        self.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _as_flags(super().get_params(ctx))

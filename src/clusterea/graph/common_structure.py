@@ -10,6 +10,7 @@ from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
 FEWEST = 20  # edges between seeds that tell whether the graphs have edges in common
 MOST_SEEDS = 50_000  # more tell no more
 LARGEST = 200_000  # entities of a graph that is searched for twins and for who has no path
+WORTH_SAYING = 0.1  # share of a graph's entities without a path to a seed; most graphs have a few
 DEVIATIONS = 3.0  # standard deviations above chance that are no chance
 
 
@@ -22,7 +23,10 @@ def structure_problems(task: AlignmentTask) -> list[str]:
     if _is_large(task):
         return problems
     lone = [num_unreachable(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)]
-    if any(lone):
+    if any(
+        count > WORTH_SAYING * graph.num_entities
+        for count, graph in zip(lone, task.graphs, strict=True)
+    ):
         problems.append(
             f"{lone[0]:,} source and {lone[1]:,} target entities have no path to a seed, "
             "so structure says nothing about them."
