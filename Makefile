@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test quick check format bench docs clean
+.PHONY: help install demo test quick torture check format bench docs clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ test: install ## all tests
 
 quick: install ## the tests that take no more than a few seconds
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
+
+torture: install ## hostile input and damaged files, for an hour or so
+	$(BIN)/python tests/torture/fuzz_input.py --inputs 100000
 
 check: install ## format, lint, types and import layers
 	$(BIN)/ruff format --check .

@@ -218,7 +218,7 @@ def measure(
     def aligned(*more: str) -> AlignmentResult:
         return clusterea.align(
             benchmark.task,
-            row.preset,
+            preset=row.preset,
             model=row.model,
             samplers=row.samplers,
             settings=[*settings, *more],

@@ -26,8 +26,9 @@ from clusterea.evaluation.overlap import overlap
 from clusterea.fusion import fuse
 from clusterea.matching import match
 from clusterea.pipeline import Artifacts, Cuts, choose_device, measured
-from clusterea.pipeline.memory import largest_batch, parse_size
+from clusterea.pipeline.memory import largest_batch
 from clusterea.samplers import Place, sample
+from clusterea.sizes import parse_size
 from clusterea.training import train
 from clusterea.types import IntArray, KnowledgeGraph
 from clusterea.workspace import task_key

@@ -46,7 +46,8 @@ from clusterea.pipeline import (
     train_stage,
 )
 from clusterea.pipeline.largeea import METIS_CPS, largeea
-from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory
+from clusterea.sizes import parse_size
 from clusterea.types import Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import recipe_key, task_key
 from pairs import read

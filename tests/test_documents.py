@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +32,10 @@ DOCUMENTS = [
 ]
 DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
 COMMANDS = ["README.md", "docs/tutorial.md"]  # whose commands are run, one after the other
-CODE = ["README.md", "docs/extending.md", "docs/fusion.md", "docs/generator.md"]
+CODE = [
+    *("README.md", "docs/extending.md", "docs/fusion.md", "docs/generator.md"),
+    "docs/python.md",
+]
 SHELL = ("awk ", "head ", "tail ", "test ")  # what a tutorial may need besides clusterea
 QUICK = ["--set", "training.epochs=1", "--set", "training.dimension=16", "--device", "cpu"]
 # More links than the tutorial's 700, and names that are in it.
@@ -103,8 +109,8 @@ def test_commands_that_a_document_shows_work(
             done = clusterea_command(name, *arguments)
             assert done.code == 0, f"{command}\n{done.err}"
             ran += 1
-        else:
-            assert command.startswith("make "), f"{command}: who runs this?"
+        else:  # run by other tests, or by whoever checks out the repository
+            assert command.startswith(("make ", "pip install clusterea")), command
     assert ran >= 10
 
 
@@ -139,6 +145,33 @@ def test_code_that_a_document_shows_works(document: str, place: int) -> None:
     if "to_pandas" in code:
         pytest.importorskip("pandas")
     exec(compile(code, f"{document}, block {place + 1}", "exec"), {"__name__": "shown"})
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells one after the other, and what each would show; no kernel is needed for that."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((ROOT / "docs/notebook.ipynb").read_text())["cells"]
+    space: dict[str, Any] = {"__name__": "shown"}
+    shown = []
+    for cell in (each for each in cells if each["cell_type"] == "code"):
+        assert cell["outputs"] == []
+        parsed = ast.parse("".join(cell["source"]))
+        last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
+        exec(compile(parsed, cell["id"], "exec"), space)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), cell["id"], "eval"), space)
+            shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+    assert len(shown) >= 8
+    told = "".join(shown)
+    for words in ("Benchmark: ", "links; ", "Metrics on ", "source neighbor", "matched to nothing"):
+        assert words in told, words
+    hits = space["result"].evaluate().test_candidates.source.hits[1]
+    assert hits > 0.5
+    assert (tmp_path / "report.html").stat().st_size
+    assert (tmp_path / "same-as.nt").read_text().startswith("<http")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

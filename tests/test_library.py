@@ -47,9 +47,9 @@ def test_the_examples_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_settings_may_be_a_mapping_or_text(folder: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
-    one = clusterea.align(task, "fast", settings=FEW, device="cpu")
+    one = clusterea.align(task, preset="fast", settings=FEW, device="cpu")
     other = clusterea.align(
-        task, "fast", settings=[f"{k}={v}" for k, v in FEW.items()], device="cpu"
+        task, preset="fast", settings=[f"{k}={v}" for k, v in FEW.items()], device="cpu"
     )
     assert one.config == other.config
     assert torch.equal(one.alignment.links, other.alignment.links)
@@ -83,7 +83,7 @@ def test_encoders_and_samplers_as_asked(
     settings = FEW | ({} if preset == "default" else {"self_training.rounds": 0})
     settings |= {"sampling.classifier": "softmax", "self_training.threshold": 0}
     result = clusterea.align(
-        task, preset, model=model, samplers=samplers, settings=settings, device="cpu"
+        task, preset=preset, model=model, samplers=samplers, settings=settings, device="cpu"
     )
     assert [cost.stage for cost in result.timings] == [*stages, "matching"]
     if model is not None:
@@ -93,14 +93,16 @@ def test_encoders_and_samplers_as_asked(
 def test_a_run_folder_is_used_again(folder: Path, tmp_path: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     for again in (False, True):
-        result = clusterea.align(task, "default", settings=FEW, device="cpu", run=tmp_path / "run")
+        result = clusterea.align(
+            task, preset="default", settings=FEW, device="cpu", run=tmp_path / "run"
+        )
         assert all(cost.reused == again for cost in result.timings)
 
 
 def test_an_unknown_sampler_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     with pytest.raises(InputError, match="unknown sampler 'cmsc'.*Did you mean 'cmcs'"):
-        clusterea.align(task, "fast", samplers=["cmsc"], device="cpu", run=tmp_path / "run")
+        clusterea.align(task, preset="fast", samplers=["cmsc"], device="cpu", run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -108,7 +110,7 @@ def test_so_is_an_unknown_model(folder: Path, tmp_path: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     for model in ("dual-anm", "label-propagation,dual-anm"):
         with pytest.raises(InputError, match="unknown model 'dual-anm'.*Did you mean 'dual-amn'"):
-            clusterea.align(task, "fast", model=model, device="cpu", run=tmp_path / "run")
+            clusterea.align(task, preset="fast", model=model, device="cpu", run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -120,7 +122,7 @@ def test_threads_get_what_each_asked_for(preset: str, folder: Path) -> None:
         few = FEW | {"sampling.classifier": "softmax", "sampling.gcn_epochs": 5}
         if preset == "paper":
             few["self_training.rounds"] = 0
-        result = clusterea.align(task, preset, settings=few, device="cpu", seed=seed)
+        result = clusterea.align(task, preset=preset, settings=few, device="cpu", seed=seed)
         return result.alignment.links
 
     alone = [run(seed) for seed in (0, 1)]

@@ -8,8 +8,7 @@ TYPE_CHECKING = False  # as `typing` has it, which takes long to import
 if TYPE_CHECKING:
     from typing import Any
 
-    from clusterea.data import load
-    from clusterea.library import align, fuse
+    from clusterea.library import align, fuse, load
     from clusterea.pipeline import AlignmentResult
     from clusterea.types import (
         Alignment,
@@ -44,7 +43,7 @@ _HOMES = {
     "AlignmentResult": "clusterea.pipeline",
     "align": "clusterea.library",
     "fuse": "clusterea.library",
-    "load": "clusterea.data",
+    "load": "clusterea.library",
 }
 
 

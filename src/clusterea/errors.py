@@ -2,19 +2,44 @@
 
 An `InputError` is the caller's or the data's fault: the command line prints its one sentence and
 exits with 2. Whatever else escapes is ours, and exits with 1.
+
+Messages name options as the command line spells them (`--seeds-share`). Functions that are called
+from Python are decorated with `names_arguments`, which turns them into arguments (`seeds_share`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+Parameters = ParamSpec("Parameters")
 MOST_LISTED = 15  # names that a message lists in full
 MOST_OFFERED = 5  # the nearest of more names
 CLOSE = 0.75  # share of characters that a typo leaves in place
+STANDARD_INPUT = Path("-")
+_LONGEST_QUOTE = 200
+# Options whose argument is not the option's name with underscores.
+_ARGUMENTS = {"out": "run", "set": "settings"}
+_SETTING = re.compile(r"(?<![^\s(`])--set ([a-z_]+\.[a-z_]+)=(\w+)")
+# An option, alone or with a value: `--fold 3`, `--device=cpu`.
+_OPTION = re.compile(r"(?<![^\s(`])--([a-z][a-z-]*[a-z])(?: (?=\d)|=(\w+))?")
+_POSITIONAL = re.compile(r"(?<![^\s(`])(SOURCE|TARGET)\b")
+
+
+def cut(text: object) -> str:
+    """What is quoted of the input, at most 200 characters of it."""
+    whole = str(text)
+    return whole if len(whole) <= _LONGEST_QUOTE else f"{whole[: _LONGEST_QUOTE - 1]}…"
+
+
+def shown_path(path: Path | str) -> str:
+    """What a message calls an input."""
+    return "standard input" if Path(path) == STANDARD_INPUT else str(path)
 
 
 class ClusterEAError(Exception):
@@ -31,10 +56,9 @@ class DataError(InputError):
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
-        where = f"{path} line {line}" if line is not None else f"{path}"
-        super().__init__(
-            f"{where}: {' '.join(problem.split())}"
-        )  # one line, whatever a parser said
+        where = shown_path(path) if line is None else f"{shown_path(path)} line {line}"
+        # One line, whatever a parser said.
+        super().__init__(_printable(f"{where}: {' '.join(problem.split())}"))
 
 
 class DownloadError(InputError):
@@ -47,6 +71,11 @@ class Stopped(BaseException):  # no error: nothing went wrong
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
         super().__init__(exit_code)
+
+
+def _printable(text: str) -> str:
+    """The text with control characters escaped: a terminal would obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:
@@ -69,6 +98,40 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     if nearest:
         message += f" Did you mean '{nearest[0]}'?"
     return InputError(message)
+
+
+def as_arguments(message: str) -> str:
+    """The message with arguments in place of options: `--seeds-share 0.3` as `seeds_share=0.3`."""
+
+    def argument(option: re.Match[str]) -> str:
+        name = _ARGUMENTS.get(option[1], option[1].replace("-", "_"))
+        if option[2]:
+            return f"{name}={_literal(option[2])}"
+        return f"{name}=" if option[0].endswith(" ") else name
+
+    def setting(found: re.Match[str]) -> str:
+        return f"settings={{{found[1]!r}: {_literal(found[2])}}}"
+
+    told = _OPTION.sub(argument, _SETTING.sub(setting, message))
+    return _POSITIONAL.sub(lambda name: name[0].lower(), told)
+
+
+def _literal(value: str) -> str:
+    return value if value.isdecimal() else repr(value)
+
+
+def names_arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+    """The function, for callers from Python: its `InputError`s speak of arguments, not options."""
+
+    @wraps(function)
+    def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        try:
+            return function(*args, **kwargs)
+        except InputError as error:
+            error.args = (as_arguments(str(error)),)
+            raise
+
+    return called
 
 
 def _nearest_of_many(name: str, choices: list[str]) -> str:

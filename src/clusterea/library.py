@@ -1,18 +1,22 @@
-"""The package as a library: `align` and `fuse` with everything that can be left out left out."""
+"""The package as a library: `load`, `align` and `fuse`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from clusterea.config import FusionConfig
 from clusterea.config import preset as find_preset
+from clusterea.data import load as load_data
+from clusterea.data.in_memory import GraphSource, LinkSource
+from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline import AlignmentResult, Observer, choose_device
 from clusterea.pipeline import align as run_stages
-from clusterea.types import AlignmentTask, IntArray, Pair, Partition, Similarity
+from clusterea.types import AlignmentTask, Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -20,10 +24,53 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# From Python, errors speak of arguments; the command line calls the same function as it is.
+load = names_arguments(load_data)
+
+
+@overload
 def align(
-    task: AlignmentTask,
-    preset: str = "default",
+    source: Benchmark | AlignmentTask,
     *,
+    preset: str = "default",
+    model: str | None = None,
+    samplers: Sequence[str] | None = None,
+    settings: Mapping[str, object] | Sequence[str] = (),
+    seed: int = 0,
+    device: str = "auto",
+    run: str | Path | None = None,
+    observer: Observer | None = None,
+) -> AlignmentResult: ...
+
+
+@overload
+def align(
+    source: GraphSource,
+    target: GraphSource,
+    *,
+    links: LinkSource | None = None,
+    seeds: LinkSource | None = None,
+    test_links: LinkSource | None = None,
+    preset: str = "default",
+    model: str | None = None,
+    samplers: Sequence[str] | None = None,
+    settings: Mapping[str, object] | Sequence[str] = (),
+    seed: int = 0,
+    device: str = "auto",
+    run: str | Path | None = None,
+    observer: Observer | None = None,
+) -> AlignmentResult: ...
+
+
+@names_arguments
+def align(
+    source: Benchmark | AlignmentTask | GraphSource,
+    target: GraphSource | None = None,
+    *,
+    links: LinkSource | None = None,
+    seeds: LinkSource | None = None,
+    test_links: LinkSource | None = None,
+    preset: str = "default",
     model: str | None = None,
     samplers: Sequence[str] | None = None,
     settings: Mapping[str, object] | Sequence[str] = (),
@@ -32,19 +79,23 @@ def align(
     run: str | Path | None = None,
     observer: Observer | None = None,
 ) -> AlignmentResult:
-    """Which entities of the task's two graphs are the same.
+    """Which entities of two graphs are the same.
 
     >>> import clusterea
     >>> benchmark = clusterea.load("path/to/openea-folder", seeds_share=0.3)
-    >>> result = clusterea.align(benchmark.task, preset="fast", device="cpu")
-    >>> result.alignment.links.shape[1]  # source entity, target entity
-    2
-    >>> metrics = result.evaluate(benchmark.test_links)
+    >>> result = clusterea.align(benchmark, preset="fast", device="cpu")
+    >>> list(result.to_pandas().columns)
+    ['source', 'target', 'confidence']
+    >>> metrics = result.evaluate()
     >>> 0 <= metrics.all_candidates.source.hits[1] <= 1
     True
 
     Args:
-        task: Two graphs and the seeds; `clusterea.load(…).task`.
+        source: What `load` returned, its `task`, or the source graph in any form that `load` takes.
+        target: The target graph, where `source` is a graph.
+        links: The known pairs of two graphs, in any form that `load` takes.
+        seeds: Instead of `links`, together with `test_links`.
+        test_links: Pairs that nothing is learned from; `evaluate` and the report judge by them.
         preset: paper, default or fast.
         model: Another encoder than the preset's.
         samplers: Others than the preset's.
@@ -54,6 +105,14 @@ def align(
         run: A folder that keeps each stage's result, so that a second call finds it.
         observer: Told how far things are.
     """
+    if not isinstance(source, Benchmark | AlignmentTask):
+        source = load_data(source, target, links=links, seeds=seeds, test_links=test_links)
+    elif any(each is not None for each in (target, links, seeds, test_links)):
+        raise InputError(
+            f"a {type(source).__name__} has its graphs and links: expected nothing beside it but "
+            "preset and other settings, by name."
+        )
+    benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
     larger = max(graph.num_entities for graph in task.graphs)
     given = (
         [f"{name}={value}" for name, value in settings.items()]
@@ -62,9 +121,11 @@ def align(
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
     workspace = None if run is None else Workspace(Path(run))
-    return run_stages(task, config, choose_device(device), workspace=workspace, observer=observer)
+    result = run_stages(task, config, choose_device(device), workspace=workspace, observer=observer)
+    return replace(result, benchmark=benchmark)
 
 
+@names_arguments
 def fuse(
     source: ArrayLike | Tensor,
     target: ArrayLike | Tensor,

@@ -678,7 +678,7 @@ class TestRefused:
         files = [pair / f"rel_triples_{number}" for number in (1, 2)]
         ran = clusterea_command("align", *files, "--out", tmp_path / "run")
         assert ran.code == 2
-        assert "two files need --links" in ran.err
+        assert "two graphs need --links" in ran.err
 
     def test_a_fault_of_ours_is_no_fault_of_theirs(
         self,

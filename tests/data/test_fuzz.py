@@ -12,7 +12,10 @@ from clusterea.data.formats import read_graph
 from clusterea.data.links import read_links
 from clusterea.errors import DataError
 
-SUFFIXES = ["", ".nt", ".ttl", ".rdf", ".csv", ".tsv", ".parquet", ".nt.gz", ".sssom.tsv"]
+SUFFIXES = [
+    *("", ".nt", ".ttl", ".rdf", ".csv", ".tsv", ".parquet", ".nt.gz", ".sssom.tsv"),
+    *(".nq", ".trig", ".n3", ".jsonld", ".json", ".owl", ".zst", ".zip", ".obo"),
+]
 # Pieces that look like something: far likelier than raw bytes to get deep into a reader.
 PIECES = [
     "<http://a>",

@@ -191,8 +191,8 @@ class TestSeedsFrom:
         ("options", "message"),
         [
             ({"seeds_from": "iri"}, "unknown source of seeds 'iri'; choose one of links, iris"),
-            ({"links": None}, "--split, --seeds-share and --fold divide links"),
-            ({"links": None, "seeds_share": None, "seeds_from": "links"}, "two files need --links"),
+            ({"links": None}, "^split, seeds_share and fold divide links"),
+            ({"links": None, "seeds_share": None, "seeds_from": "links"}, "^two graphs need links"),
         ],
     )
     def test_refused(self, options: dict[str, Any], message: str, files: Path) -> None:
@@ -224,7 +224,7 @@ class TestVocabularies:
         )
         with pytest.raises(InputError, match="in both graphs but 1 terms of RDF's own") as raised:
             clusterea.load(folder / "a.nt", folder / "b.nt")
-        assert "--links" in str(raised.value)
+        assert str(raised.value).endswith("with links.")
 
 
 def test_a_run_lists_no_blank_node_anywhere(

@@ -473,16 +473,16 @@ class TestSplits:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"split": "given", "seeds_share": 0.3}, "--seeds-share goes with --split first"),
-            ({"split_seed": 1}, "--split-seed goes with --split random, not with given"),
-            ({"split": "first", "fold": 1}, "--fold goes with --split fold, not with first"),
-            ({"split": "fold"}, "--fold 1: this data has no folds"),
-            ({"seeds_share": 0.0}, r"--seeds-share must be a number in \(0, 1\]. Got 0.0"),
+            ({"split": "given", "seeds_share": 0.3}, "^seeds_share goes with split='first' or"),
+            ({"split_seed": 1}, "^split_seed goes with split='random', not with given"),
+            ({"split": "first", "fold": 1}, "^fold goes with split='fold', not with first"),
+            ({"split": "fold"}, "^fold=1: this data has no folds"),
+            ({"seeds_share": 0.0}, r"^seeds_share must be a number in \(0, 1\]. Got 0.0"),
             ({"seeds_share": 30.0}, r"must be a number in \(0, 1\]. Got 30.0"),
             ({"seeds_share": float("nan")}, r"must be a number in \(0, 1\]. Got nan"),
-            ({"seeds_share": 0.001}, "of 100 links leaves no seeds"),
+            ({"seeds_share": 0.001}, "^seeds_share=0.001 of 100 links leaves no seeds"),
             ({"split": "frist"}, "unknown split 'frist'.*Did you mean 'first'"),
-            ({"split": "random", "split_seed": -1}, r"--split-seed must be an int in \[0, inf\)"),
+            ({"split": "random", "split_seed": -1}, r"^split_seed must be an int in \[0, inf\)"),
         ],
     )
     def test_options_that_make_no_sense(
@@ -492,7 +492,7 @@ class TestSplits:
             clusterea.load(folder, **options)  # type: ignore[arg-type]
 
     def test_a_fold_that_is_not_there(self, openea: Path) -> None:
-        with pytest.raises(InputError, match="--fold 7: no such fold; there are 1, 2"):
+        with pytest.raises(InputError, match="^fold=7: no such fold; there are 1, 2"):
             clusterea.load(openea, fold=7)
 
 

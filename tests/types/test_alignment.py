@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from clusterea.types import Alignment, Pair
+from clusterea.types import Alignment, Names, Pair
 
 NOBODY = Pair(torch.tensor([2]), torch.tensor([], dtype=torch.int64))
 
@@ -27,6 +27,20 @@ def test_wrong_links_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Alignment(torch.tensor(links), torch.tensor(confidence), NOBODY)
+
+
+def test_a_notebook_shows_the_surest_links() -> None:
+    links = torch.arange(24).reshape(12, 2)
+    alignment = Alignment(links, torch.linspace(0, 1, 12), NOBODY)
+    shown = alignment._repr_html_()
+    assert "2 of them not shown" in shown
+    assert "<td>22</td><td>23</td><td>1.000</td></tr><tr><td>20</td>" in shown
+    assert "<td>0</td>" not in shown
+    names = Pair(Names(f"<{i}>" for i in range(24)), Names(f"&{i}" for i in range(24)))
+    assert "<td>&lt;22&gt;</td><td>&amp;23</td>" in alignment.to_html(names)
+    empty = Alignment(links[:0], torch.empty(0), NOBODY)
+    assert "0 links" in empty._repr_html_()
+    assert "it is not a probability" in shown
 
 
 SURE = Alignment(

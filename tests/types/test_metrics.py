@@ -41,3 +41,18 @@ def test_impossible_hits_are_refused(hits: dict[int, float]) -> None:
 def test_more_missing_than_there_are_is_refused() -> None:
     with pytest.raises(ValueError, match="missing must be at most test_links. Got 2 of 1"):
         Metrics(Pair(RANKING, RANKING), Pair(RANKING, RANKING), test_links=1, missing=2)
+
+
+def test_a_notebook_shows_both_directions_and_candidate_sets() -> None:
+    metrics = Metrics(
+        Pair(RANKING, Ranking({1: 0.25, 10: 0.5}, 0.3)),
+        Pair(RANKING, RANKING),
+        test_links=1000,
+        missing=3,
+        matching=MatchingScores(0.5, 0.25),
+    )
+    shown = metrics._repr_html_()
+    assert "1,000 test links: precision 0.500, recall 0.250, f1 0.333" in shown
+    row = "<td>target to source</td><td>test links&#x27; entities</td><td>0.250</td><td>0.500</td>"
+    assert row in shown
+    assert shown.count("<tr>") == 5

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -72,3 +74,12 @@ def test_columns_may_fall_where_a_row_begins() -> None:
 def test_repr_tells_sizes() -> None:
     text = repr(make([0, 2, 3], [1, 2, 0], [0.1, 0.2, 0.3]))
     assert text == "Similarity(2 × 3, 3 cells, 1.5 a row)"
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_as_a_scipy_array(kind: torch.dtype) -> None:
+    similarity = make([0, 2, 3], [1, 2, 0], [0.5, 0.0, 0.25])
+    array = replace(similarity, values=similarity.values.to(kind)).to_scipy()
+    assert array.shape == (2, 3)
+    assert array.toarray().tolist() == [[0, 0.5, 0], [0.25, 0, 0]]
+    assert array.nnz == 3  # a candidate that scores zero is still one

@@ -14,14 +14,16 @@ from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.plan import described_plan, plan
 from clusterea.cli.progress import watcher
-from clusterea.cli.run_options import MinConfidence, Top, check_bounds
+from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
+from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
 from clusterea.pipeline import Artifacts, choose_device, give_stage
 from clusterea.pipeline import align as run_align
-from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
+from clusterea.pipeline.memory import largest_batch, limit_memory
 from clusterea.pipeline.outputs import described_confidence, write_outputs
+from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -15,10 +15,20 @@ from rich.markup import escape
 
 from clusterea.cli.console import ERRORS
 from clusterea.data import FORMATS, load
+from clusterea.errors import shown_path
+from clusterea.sizes import parse_size
 from clusterea.types import Benchmark
 
 _INPUT = "Data"
 _SPLIT = "Seeds and test links"
+
+
+def _columns(tables: str) -> Any:
+    return typer.Option(
+        metavar="HEAD,RELATION,TAIL",
+        help=f"Which columns of {tables} these are.",
+        rich_help_panel=_INPUT,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,8 @@ class DataOptions:
     links: Annotated[
         Path | None,
         typer.Option(
-            help="Known links of two files: TSV, CSV, Parquet, SSSOM, or owl:sameAs triples.",
+            help="Known links of two files: TSV, CSV, Parquet, SSSOM, or RDF (owl:sameAs, "
+            "skos:exactMatch, …). A `-` here, or for any other file, is standard input.",
             rich_help_panel=_INPUT,
         ),
     ] = None
@@ -60,14 +71,17 @@ class DataOptions:
             rich_help_panel=_INPUT,
         ),
     ] = None
-    columns: Annotated[
-        str | None,
+    columns: Annotated[str | None, _columns("both tables")] = None
+    source_columns: Annotated[str | None, _columns("the source's table")] = None
+    target_columns: Annotated[str | None, _columns("the target's table")] = None
+    max_input_size: Annotated[
+        str,
         typer.Option(
-            metavar="HEAD,RELATION,TAIL",
-            help="Which columns of a table these are.",
+            metavar="SIZE",
+            help="Refuse a file that is larger than this once unpacked.",
             rich_help_panel=_INPUT,
         ),
-    ] = None
+    ] = "64GiB"
     blank_nodes: Annotated[
         str,
         typer.Option(
@@ -116,27 +130,34 @@ class DataOptions:
 
     def load(self, *, quiet: bool = False) -> Benchmark:
         """The data that the options name, with a word on standard error while it is read."""
-        said = nullcontext() if quiet else ERRORS.status(f"Reading {escape(str(self.source))} …")
-        with said:
-            return load(
+        largest = parse_size(self.max_input_size, "--max-input-size")
+        name = escape(shown_path(self.source))
+        with nullcontext() if quiet else ERRORS.status(f"Reading {name} …"):
+            benchmark = load(
                 self.source,
                 self.target,
                 links=self.links,
                 seeds=self.seeds,
                 test_links=self.test_links,
                 format=self.format,
-                columns=None if self.columns is None else _split(self.columns),
                 seeds_from=self.seeds_from,
                 blank_nodes=self.blank_nodes,
+                columns=_split(self.columns),
+                source_columns=_split(self.source_columns),
+                target_columns=_split(self.target_columns),
+                max_input_size=largest,
                 split=self.split,
                 seeds_share=self.seeds_share,
                 split_seed=self.split_seed,
                 fold=self.fold,
             )
+        for told in () if quiet else benchmark.notes:
+            ERRORS.print(escape(told), soft_wrap=True)
+        return benchmark
 
 
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
+from rich.markup import escape
 
-from clusterea.cli.console import OUTPUT, show_result, show_warning
+from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.errors import InputError
 from clusterea.types import Benchmark, IntArray, Metrics, Pair
 from clusterea.workspace import Workspace
@@ -48,7 +49,7 @@ def evaluate(
         if "matching" not in found:
             show_warning(f"No links of this similarity: `clusterea match {run}` makes them.")
     elif alignment is not None and test_links is not None:
-        found = _of_files(alignment, test_links)
+        found = _of_files(alignment, test_links, quiet=as_json)
     else:
         raise InputError("--alignment needs --test-links FILE to be judged by.")
     if as_json:
@@ -94,11 +95,16 @@ def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
     return metrics
 
 
-def _of_files(alignment: Path, test_links: Path) -> dict[str, Any]:
+def _of_files(alignment: Path, test_links: Path, *, quiet: bool) -> dict[str, Any]:
+    from clusterea.data.inputs import notes, reading, refuse_repeated
     from clusterea.data.links import read_links
     from clusterea.evaluation import judge
 
-    given, truth = read_links(alignment), read_links(test_links)
+    refuse_repeated([alignment, test_links])
+    with reading():
+        given, truth = read_links(alignment), read_links(test_links)
+        for told in () if quiet else notes():
+            ERRORS.print(escape(told), soft_wrap=True)
     wanted = _read_as(truth, _names(given.readings))
     returned = _read_as(given, _names([wanted]))
     ids: dict[tuple[str, str], int] = {}

@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
-from clusterea.cli.run_options import MinConfidence, Run, Top, check_bounds
+from clusterea.cli.run_options import MinConfidence, Run, Top
+from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError
 from clusterea.workspace import Workspace
 

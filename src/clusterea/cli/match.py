@@ -8,8 +8,9 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
-from clusterea.cli.run_options import Device, MinConfidence, Run, Seed, Top, check_bounds
+from clusterea.cli.run_options import Device, MinConfidence, Run, Seed, Top
 from clusterea.config import MatchingConfig
+from clusterea.config.checks import check_bounds
 from clusterea.pipeline import Artifacts, choose_device, give_stage, match_stage
 from clusterea.pipeline.outputs import write_links
 from clusterea.pipeline.stages import GIVEN

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from clusterea.errors import InputError
-
 Run = Annotated[
     Path,
     typer.Argument(
@@ -29,11 +27,3 @@ Top = Annotated[
     int | None, typer.Option(metavar="N", help="The N surest links at most.", show_default=False)
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]
-
-
-def check_bounds(least: float, top: int | None) -> None:
-    """Refuses values of `--min-confidence` and `--top` that make no sense."""
-    if not 0 <= least <= 1:
-        raise InputError(f"--min-confidence must be a number in [0, 1]. Got {least} instead.")
-    if top is not None and top < 0:
-        raise InputError(f"--top must be an int in [0, inf). Got {top} instead.")

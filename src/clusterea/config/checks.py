@@ -29,3 +29,11 @@ def check_positive(name: str, value: float) -> None:
     """Raises unless `value` is a finite number above zero."""
     if not 0 < value < float("inf"):
         raise InputError(f"{name} must be a number in (0, inf). Got {value} instead.")
+
+
+def check_bounds(least: float, top: int | None = None) -> None:
+    """Refuses values of `--min-confidence` and `--top` that make no sense."""
+    if not 0 <= least <= 1:
+        raise InputError(f"--min-confidence must be a number in [0, 1]. Got {least} instead.")
+    if top is not None and top < 0:
+        raise InputError(f"--top must be an int in [0, inf). Got {top} instead.")

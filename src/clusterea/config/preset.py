@@ -22,7 +22,7 @@ STAGES = ("training", "propagation", "sampling", "fusion", "self_training", "mat
 EncoderConfig: TypeAlias = TrainingConfig | PropagationConfig
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Config:
     """Everything that the result of `align` depends on."""
 
@@ -47,6 +47,13 @@ class Config:
                 own = training_config(name, seed=self.training.seed)
             found.append(replace(own, seed=own.seed + again))
         return tuple(found)
+
+    def __repr__(self) -> str:
+        samplers = ", ".join(self.samplers) or "none"
+        return (
+            f"Config(models: {', '.join(self.models)}; samplers: {samplers}; "
+            f"rounds of self-training: {self.self_training.rounds}; seed: {self.fusion.seed})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every field of every stage."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from clusterea.data.streams import UNPACK_ERRORS, compression_of, open_stream, text_lines
-from clusterea.errors import DataError
+from clusterea.data.inputs import regular_file
+from clusterea.data.streams import (
+    LONGEST_LINE,
+    UNPACK_ERRORS,
+    compression_of,
+    open_stream,
+    text_lines,
+)
+from clusterea.errors import DataError, cut
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
+_CSV_CELL = re.compile(r'(?:^|,)("(?:[^"]|"")*"|[^,]*)')
 _DELIMITER_NAMES = {"\t": "tab-separated", ",": "comma-separated"}
-_BLOCK_BYTES = 8 << 20  # also the longest line that can be read
 
 
 def split_line(line: str, delimiter: str) -> list[str]:
     """The cells of one line: quotes mean something in CSV, and nothing in TSV."""
-    if delimiter == ",":
+    if delimiter != ",":
+        return line.split(delimiter)
+    try:
         return next(csv.reader([line]), [])
-    return line.split(delimiter)
+    except csv.Error:  # a cell that is too long for it
+        return [
+            whole[1:-1].replace('""', '"') if whole.startswith('"') else whole
+            for whole in _CSV_CELL.findall(line)
+        ]
 
 
 def read_delimited(
@@ -49,7 +63,7 @@ def read_delimited(
         return pa_csv.read_csv(
             content,
             read_options=pa_csv.ReadOptions(
-                column_names=list(names), block_size=_BLOCK_BYTES, skip_rows=skip
+                column_names=list(names), block_size=LONGEST_LINE, skip_rows=skip
             ),
             parse_options=pa_csv.ParseOptions(
                 delimiter=delimiter,
@@ -73,19 +87,20 @@ def read_delimited(
         # Slowly, line by line: either some line is at fault, or only lines of white space were.
         rest = _faultless_lines(path, names, filled, delimiter, skip_lines, hint)
         if not rest:
-            raise DataError(path, f"expected lines of {', '.join(wanted)}, got an empty file.")
+            raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got an empty file.")
         try:
             table = parse(pa.BufferReader("\n".join(rest).encode()), 0)
         except pa.ArrowInvalid as error:
-            raise DataError(path, f"can't be read: {error}.") from error
+            raise DataError(path, f"can't be read: {cut(error)}.") from error
     if not table.num_rows:
-        raise DataError(path, f"expected lines of {', '.join(wanted)}, got none.")
+        raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got none.")
     return table
 
 
 def _arrow_input(path: Path) -> Any:
-    if compression_of(path) is None and str(path).isprintable():
-        return str(path)
+    place = regular_file(path)
+    if compression_of(path) is None and str(place).isprintable():
+        return str(place)
     return pa.PythonFile(open_stream(path), mode="r")
 
 
@@ -109,6 +124,6 @@ def _faultless_lines(
             raise DataError(path, f"{problem} {hint}".rstrip(), line=number)
         for name, cell in zip(names, cells, strict=True):
             if name in filled and not cell:
-                raise DataError(path, f"expected a {name}, got an empty cell.", line=number)
+                raise DataError(path, f"expected a {cut(name)}, got an empty cell.", line=number)
         lines.append(line)
     return lines

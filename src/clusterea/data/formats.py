@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusterea.data.named_graph import NamedGraph
+from clusterea.data.named_graph import NamedGraph, with_triples
 from clusterea.data.rdf import SYNTAXES, read_rdf
 from clusterea.data.streams import (
+    first_bytes,
     first_line,
     first_statement,
     is_parquet,
@@ -16,6 +17,7 @@ from clusterea.data.streams import (
     suffix_of,
 )
 from clusterea.data.tables import TABLES, read_bare_triples, read_table
+from clusterea.data.unread import is_json, refuse_unread
 from clusterea.errors import DataError, unknown_name
 
 FILE_FORMATS = (*SYNTAXES, *TABLES)
@@ -23,35 +25,46 @@ LAYOUT = "layout"  # as the files of a dataset's folder are
 FAMILIES = {"rdf": tuple(SYNTAXES), "table": TABLES}  # a family's member is told from the file
 SUFFIXES = {
     ".nt": "ntriples",
+    ".ntriples": "ntriples",
+    ".nq": "nquads",
+    ".nquads": "nquads",
     ".ttl": "turtle",
     ".turtle": "turtle",
-    ".rdf": "rdfxml",
-    ".owl": "rdfxml",
-    ".xml": "rdfxml",
+    ".trig": "trig",
+    ".n3": "n3",
+    ".jsonld": "jsonld",
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+# Suffixes of several formats: the content decides, and where it does not, this is what is meant.
+_VAGUE_SUFFIXES = {".rdf": "rdfxml", ".owl": "rdfxml", ".xml": "rdfxml", ".json": "jsonld"}
 _TURTLE_STARTS = ("@prefix", "@base", "prefix ", "base ")
+_IRI = r"<[^>\s]*>"
+_NODE = rf"(?:{_IRI}|_:\S+)"
+_LITERAL = rf'"(?:[^"\\]|\\.)*"(?:@\S+|\^\^{_IRI})?'
+_END = r"\s*\.\s*(?:#.*)?$"
+_QUAD = re.compile(rf"{_NODE}\s+{_IRI}\s+(?:{_NODE}|{_LITERAL})\s+{_NODE}{_END}")
+_TRIPLE = re.compile(rf"{_NODE}\s+{_IRI}\s.*{_END}")
+_NAMED_GRAPH = re.compile(rf"(?:graph\s+)?{_NODE}\s*\{{", re.IGNORECASE)
 
 
 def detect_format(path: Path) -> str:
     """The file's format, by its suffix or else by its first line."""
-    known = SUFFIXES.get(suffix_of(path))
+    suffix = suffix_of(path)
+    known = SUFFIXES.get(suffix)
     if known:
         with open_plain(path):
             return known
     if is_parquet(path):
         return "parquet"
-    line = (first_statement(path) or first_line(path)[1]).strip()
-    if line.startswith(("<?xml", "<rdf:RDF", "<!")):
-        return "rdfxml"
-    if line.lower().startswith(_TURTLE_STARTS):
-        return "turtle"
-    if re.match(r"(<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s.*\.\s*(#.*)?$", line):
-        return "ntriples"
+    refuse_unread(path)
+    found = _rdf_format(path) or _VAGUE_SUFFIXES.get(suffix)
+    if found:
+        return found
+    line = _first(path)
     if "\t" in line:
         return "tsv"
     if "," in line:
@@ -61,6 +74,28 @@ def detect_format(path: Path) -> str:
         f"can't tell its format; give one with --format: {', '.join(FILE_FORMATS)}.",
         line=1,
     )
+
+
+def _rdf_format(path: Path) -> str | None:
+    """The syntax of RDF that the file begins like, if it does."""
+    if is_json(first_bytes(path, 1 << 10)):
+        return "jsonld"
+    if suffix_of(path) in _VAGUE_SUFFIXES and not first_bytes(path, 1):
+        return None  # an empty file is what its suffix says
+    line = _first(path)
+    if line.startswith(("<?xml", "<rdf:RDF", "<!")):
+        return "rdfxml"
+    if line.lower().startswith(_TURTLE_STARTS):
+        return "turtle"
+    if _NAMED_GRAPH.match(line):
+        return "trig"
+    if _QUAD.match(line):
+        return "nquads"
+    return "ntriples" if _TRIPLE.match(line) else None
+
+
+def _first(path: Path) -> str:
+    return (first_statement(path) or first_line(path)[1]).strip()
 
 
 def resolve_format(path: Path, name: str | None) -> str:
@@ -97,9 +132,4 @@ def read_graph(
         named = read_rdf(path, resolved)
     else:
         named = read_table(path, resolved, columns)
-    if not named.graph.num_triples:
-        left = ", ".join(f"{count:,} {why}" for why, count in named.dropped.items() if count)
-        raise DataError(
-            path, f"expected triples between entities, got none ({left or 'nothing'} left out)."
-        )
-    return named
+    return with_triples(named, path)

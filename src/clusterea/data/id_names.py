@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.data.delimited import read_delimited
-from clusterea.errors import DataError
+from clusterea.errors import DataError, cut
 from clusterea.types import Names
 
 
@@ -22,7 +22,7 @@ def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
     if places.null_count:
         missing = keys[pc.index(pc.is_null(places), True).as_py()]
         raise DataError(
-            names_path, f"expected a name for id {missing} of {triples_path}, got none."
+            names_path, f"expected a name for id {cut(missing)} of {triples_path}, got none."
         )
     own = names.take(places)
     counts = pc.value_counts(own)
@@ -33,4 +33,6 @@ def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
     try:
         return Names(own)
     except ValueError as error:
-        raise DataError(names_path, f"expected names that can be told apart: {error}") from error
+        raise DataError(
+            names_path, f"expected names that can be told apart: {cut(error)}"
+        ) from error

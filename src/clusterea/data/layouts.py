@@ -6,19 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterea.errors import DataError, InputError, unknown_name
+from clusterea.data.inputs import is_stream
+from clusterea.data.links import NamedLinks
+from clusterea.errors import DataError, InputError, shown_path, unknown_name
 from clusterea.types import Pair
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one pair of graphs."""
+    """The files of one pair of graphs; links may also have been given as Python values."""
 
     format: str
     triples: Pair[Path]
-    links: Path | None = None
-    seeds: Path | None = None
-    test_links: Path | None = None
+    links: Path | NamedLinks | None = None
+    seeds: Path | NamedLinks | None = None
+    test_links: Path | NamedLinks | None = None
     entity_names: Pair[Path] | None = None  # id TAB name, where triples hold ids
     relation_names: Pair[Path] | None = None
     dangling: Pair[Path] | None = None
@@ -84,13 +86,13 @@ def find_layout(place: Path, format_name: str | None = None) -> Layout:
         if format_name not in LAYOUTS:
             raise unknown_name("folder format", format_name, LAYOUTS)
         return LAYOUTS[format_name](place)
-    if not place.exists() and not place.with_name(f"{place.name}_triples_1").exists():
-        raise DataError(place, "expected a folder of data, but there is none.")
-    if place.is_file():
+    if is_stream(place) or place.is_file():
         raise InputError(
-            f"{place} is one file. Give a folder, or two files and their links: "
+            f"{shown_path(place)} is one file. Give a folder, or two files and their links: "
             "SOURCE TARGET --links LINKS."
         )
+    if not place.exists() and not place.with_name(f"{place.name}_triples_1").exists():
+        raise DataError(place, "expected a folder of data, but there is none.")
     if any((place / f"rel_triples_{side}").exists() for side in (1, 2)):
         return openea(place)
     if any((place / f"triples_{side}").exists() for side in (1, 2)):

@@ -9,24 +9,26 @@ import numpy as np
 import pyarrow as pa
 
 from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
+from clusterea.data.equivalences import counted
 from clusterea.data.formats import detect_format
+from clusterea.data.headers import link_header
+from clusterea.data.inputs import note
 from clusterea.data.name_iris import to_names
 from clusterea.data.rdf import SYNTAXES, read_equivalences
 from clusterea.data.sssom import is_sssom, read_sssom
 from clusterea.data.streams import text_lines
 from clusterea.data.tables import TABLES, read_columns
-from clusterea.errors import DataError
+from clusterea.errors import DataError, cut
 from clusterea.types import IntArray, Names, Pair
 
 LINK_COLUMNS = ("source", "target")
-_KNOWN_HEADERS = (LINK_COLUMNS, ("subject_id", "object_id"))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLinks:
     """Links as read: names, in file order."""
 
-    path: Path
+    path: Path  # of the file, or the argument's name
     readings: tuple[Pair[pa.ChunkedArray], ...]  # ways to read each link; the first known one holds
     skipped: int = 0  # rows or triples that state no equivalence
 
@@ -44,14 +46,17 @@ def read_bare_links(path: Path) -> NamedLinks:
 def read_links(path: Path) -> NamedLinks:
     """The links in one file, whatever form they have."""
     if is_sssom(path):
-        return NamedLinks(path, *read_sssom(path))
+        readings, others, by_predicate = read_sssom(path)
+        note(path, f"{counted(by_predicate)}.")
+        return NamedLinks(path, readings, others)
     format_name = _link_format(path)
     if format_name in SYNTAXES:
-        iris, others = read_equivalences(path, format_name)
+        iris, others, by_predicate = read_equivalences(path, format_name)
+        note(path, f"{counted(by_predicate)}.")
         pairs = iris.map(to_names)
         return NamedLinks(path, (pairs, pairs.swap()), others)  # sameness is symmetric
     table = read_columns(
-        path, format_name, _KNOWN_HEADERS, bare=LINK_COLUMNS, hint="Is this a triples file?"
+        path, format_name, link_header, wanted=LINK_COLUMNS, hint="Is this a triples file?"
     )
     return NamedLinks(path, (Pair(*table.columns).map(to_names),))
 
@@ -87,7 +92,7 @@ def _nothing_known(links: NamedLinks, entities: Pair[Names]) -> str:
     turned = entities.source.ids_of(target), entities.target.ids_of(source)
     if all((ids >= 0).any() for ids in turned):
         return f"{problem}. Are source and target the wrong way round?"
-    first = f"{source[0].as_py()!r} and {target[0].as_py()!r}"
+    first = " and ".join(cut(repr(names[0].as_py())) for names in (source, target))
     return f"{problem}; the first is of {first}, which are not both in a triple."
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,8 +13,18 @@ from clusterea.data.blank_nodes import BLANK_NODES, without_blank_nodes
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import FAMILIES, FILE_FORMATS, LAYOUT, read_graph, resolve_format
 from clusterea.data.id_names import rename_ids
+from clusterea.data.in_memory import (
+    GraphSource,
+    LinkSource,
+    graph_in_memory,
+    is_path,
+    is_rdf,
+    links_in_memory,
+)
+from clusterea.data.inputs import notes, reading, refuse_repeated
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
+from clusterea.data.links import NamedLinks
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
@@ -22,18 +32,23 @@ from clusterea.errors import InputError, unknown_name
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
 
 FORMATS = (*LAYOUTS, *FILE_FORMATS, *FAMILIES)
-PathLike = str | os.PathLike[str]
+LinkPlace: TypeAlias = Path | NamedLinks | None
+IN_MEMORY = "memory"  # the format of graphs that were given as Python values
+IN_MEMORY_RDF = "rdf"
 
 
 def load(
-    source: PathLike,
-    target: PathLike | None = None,
+    source: GraphSource,
+    target: GraphSource | None = None,
     *,
-    links: PathLike | None = None,
-    seeds: PathLike | None = None,
-    test_links: PathLike | None = None,
+    links: LinkSource | None = None,
+    seeds: LinkSource | None = None,
+    test_links: LinkSource | None = None,
     format: str | None = None,  # noqa: A002
     columns: Sequence[str] | None = None,
+    source_columns: Sequence[str] | None = None,
+    target_columns: Sequence[str] | None = None,
+    max_input_size: int | None = None,
     seeds_from: str | Sequence[str] | None = None,
     blank_nodes: str = "structure",
     split: str | None = None,
@@ -43,20 +58,28 @@ def load(
 ) -> Benchmark:
     """Two graphs, their seeds and, where some are held back, their test links.
 
-    `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are files of
-    triples, and the links come from `links`, or from `seeds` and `test_links`. Formats are told
-    from the files unless `format` names one.
+    `source` alone is a folder (OpenEA, ids or DBP1M layout); with `target` both are graphs, and
+    the links come from `links`, or from `seeds` and `test_links`. Formats are told from the files
+    unless `format` names one. A file may be a pipe, and `-` is standard input.
+
+    A graph is a file, or a value in memory: a pandas, polars or Arrow table, rows of head, relation
+    and tail, a networkx or an rdflib graph. Links are a file, a table, a dict of source to target,
+    or rows of source and target. Names are strings or integers.
 
     As in the paper, links with an entity that occurs in no triple are dropped, and links are made
     one-to-one in file order; `Benchmark.dropped` counts both.
 
     Args:
-        source: A folder, or the file of the source graph.
-        target: The file of the target graph.
+        source: A folder, or the source graph.
+        target: The target graph.
         links: All known links; `split` says which of them are seeds.
         seeds: The seeds alone. That an entity has two counterparts here is an error.
         test_links: The links to judge by; they go with `seeds`.
         format: One of `FORMATS`.
+        columns: The columns of both tables that are head, relation and tail.
+        source_columns: Those of the source's table alone.
+        target_columns: Those of the target's table alone.
+        max_input_size: The most bytes that one input may have once unpacked; 64 GiB by default.
         columns: The columns of a table that are head, relation and tail.
         seeds_from: `links`, `iris` (identical IRIs are known pairs) or both, as "links,iris". By
             default `links`, and `iris` too where both files are RDF. Without `links`, every link
@@ -74,73 +97,102 @@ def load(
     if blank_nodes not in BLANK_NODES:
         raise unknown_name("handling of blank nodes", blank_nodes, BLANK_NODES)
     choice = settle(split, seeds_share, split_seed, fold)
+    named_columns = {
+        "--columns": columns,
+        "--source-columns": source_columns,
+        "--target-columns": target_columns,
+    }
     if target is None:
         if links is not None or seeds is not None or test_links is not None:
             raise InputError(
                 "--links, --seeds and --test-links go with two files, SOURCE and TARGET; "
                 "a folder brings its own."
             )
-        if columns is not None:
-            raise InputError("--columns goes with two tables, SOURCE and TARGET.")
+        for option, names in named_columns.items():
+            if names is not None:
+                raise InputError(f"{option} goes with two tables, SOURCE and TARGET.")
         if format in FILE_FORMATS or format in FAMILIES:
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
-        layout = find_layout(Path(source), format)
-        sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
-        graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
-    else:
-        if format in LAYOUTS:
-            raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
-        files = Pair(Path(source), Path(target))
+        if not is_path(source):
+            raise InputError("one graph alone can't be aligned: give source, target and links.")
+        with reading(max_input_size):
+            layout = find_layout(Path(source), format)
+            sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
+            graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
+            return _assemble(layout, graphs, choice, sources, blank_nodes)
+    for option, names in named_columns.items():
+        _check_columns(option, names)
+    if format in LAYOUTS:
+        raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
+    given = Pair(source, target)
+    refuse_repeated([Path(each) for each in (*given, links, seeds, test_links) if is_path(each)])
+    with reading(max_input_size):
+        formats = given.map(lambda graph: _format_of(graph, format))
         has_links = links is not None or seeds is not None
-        is_rdf = all(resolve_format(path, format) in SYNTAXES for path in files)
-        sources = seed_sources(seeds_from, is_rdf=is_rdf, has_links=has_links)
+        are_rdf = all(each in (*SYNTAXES, IN_MEMORY_RDF) for each in formats)
+        sources = seed_sources(seeds_from, is_rdf=are_rdf, has_links=has_links)
         if not has_links and choice.how != "given":
             raise InputError("--split, --seeds-share and --fold divide links; give some: --links.")
-        layout = _files(files, links, seeds, test_links, format, needs_links="links" in sources)
-        names = _column_names(columns)
-        graphs = layout.triples.map(lambda path: read_graph(path, format, names))
-    if blank_nodes == "drop":
-        graphs = graphs.map(without_blank_nodes)
-    return _assemble(layout, graphs, choice, sources, blank_nodes)
+        layout = Layout(
+            formats.source,
+            given.zip(Pair("source", "target")).map(
+                lambda side: Path(side[0]) if is_path(side[0]) else Path(side[1])
+            ),
+            *_links(links, seeds, test_links, needs_links="links" in sources),
+        )
+        of_side = Pair(source_columns or columns, target_columns or columns)
+        graphs = (
+            given.zip(layout.triples)
+            .zip(of_side)
+            .map(lambda side: _graph(*side[0], format, side[1]))
+        )
+        return _assemble(layout, graphs, choice, sources, blank_nodes)
 
 
-def _files(
-    triples: Pair[Path],
-    links: PathLike | None,
-    seeds: PathLike | None,
-    test_links: PathLike | None,
-    format_name: str | None,
+def _graph(
+    graph: GraphSource, place: Path, format_name: str | None, columns: Sequence[str] | None
+) -> NamedGraph:
+    """The graph of a file, or the one in memory that `place` names."""
+    if is_path(graph):
+        return read_graph(place, format_name, columns)
+    return graph_in_memory(graph, str(place), columns)
+
+
+def _format_of(graph: GraphSource, name: str | None) -> str:
+    """The format of a graph's file, or the one that stands for graphs in memory."""
+    if is_path(graph):
+        return resolve_format(Path(graph), name)
+    return IN_MEMORY_RDF if is_rdf(graph) else IN_MEMORY
+
+
+def _links(
+    links: LinkSource | None,
+    seeds: LinkSource | None,
+    test_links: LinkSource | None,
     *,
     needs_links: bool,
-) -> Layout:
-    """The layout of files given one by one."""
+) -> tuple[LinkPlace, LinkPlace, LinkPlace]:
+    """The links, seeds and test links of two graphs; those in memory are read."""
     has_one = (links is None) != (seeds is None)
     may_have_none = not needs_links and links is None and seeds is None
     if not (has_one or may_have_none):
-        raise InputError("two files need --links, or else --seeds with or without --test-links.")
+        raise InputError("two graphs need --links, or else --seeds with or without --test-links.")
     if test_links is not None and seeds is None:
         raise InputError("--test-links goes with --seeds, not with --links.")
 
-    def path_or_none(path: PathLike | None) -> Path | None:
-        return None if path is None else Path(path)
+    def place(given: LinkSource | None, argument: str) -> LinkPlace:
+        if given is None or is_path(given):
+            return None if given is None else Path(given)
+        return links_in_memory(given, argument)
 
-    return Layout(
-        resolve_format(triples.source, format_name),
-        triples,
-        links=path_or_none(links),
-        seeds=path_or_none(seeds),
-        test_links=path_or_none(test_links),
-    )
+    return place(links, "links"), place(seeds, "seeds"), place(test_links, "test_links")
 
 
-def _column_names(columns: Sequence[str] | None) -> Sequence[str] | None:
-    if columns is None:
-        return None
-    if len(columns) != 3 or len(set(columns)) != 3 or not all(columns):
+def _check_columns(option: str, columns: Sequence[str] | None) -> None:
+    if columns is not None and (len(columns) != 3 or len(set(columns)) != 3 or not all(columns)):
         raise InputError(
-            f"--columns must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
+            f"{option} must be three names: head,relation,tail. Got {','.join(columns)!r} instead."
         )
-    return columns
 
 
 def _assemble(
@@ -150,6 +202,8 @@ def _assemble(
     sources: Sequence[str],
     blank_nodes: str,
 ) -> Benchmark:
+    if blank_nodes == "drop":
+        graphs = graphs.map(without_blank_nodes)
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
@@ -177,6 +231,7 @@ def _assemble(
         {why: count for why, count in dropped.items() if count},
         layout.format,
         known.seeds_from,
+        notes=notes(),
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from clusterea.errors import DataError
 from clusterea.types import IntArray, KnowledgeGraph, Names
 
 DUPLICATES = "repeated triples"
@@ -23,6 +25,16 @@ class NamedGraph:
     entities: Names
     relations: Names
     dropped: Mapping[str, int]  # why → how many triples
+
+
+def with_triples(named: NamedGraph, place: Path | str) -> NamedGraph:
+    """The graph itself; one without triples is an error of the file or argument `place`."""
+    if not named.graph.num_triples:
+        left = ", ".join(f"{count:,} {why}" for why, count in named.dropped.items() if count)
+        raise DataError(
+            place, f"expected triples between entities, got none ({left or 'nothing'} left out)."
+        )
+    return named
 
 
 def from_columns(

@@ -1,29 +1,46 @@
-"""Reads RDF: N-Triples, Turtle and RDF/XML, through pyoxigraph."""
+"""Reads RDF in each of its syntaxes, through pyoxigraph."""
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from clusterea.data.equivalences import CLOSE_MATCH, EQUIVALENCES, LISTED
+from clusterea.data.hostile_rdf import guarded
 from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
 from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream
-from clusterea.errors import DataError
+from clusterea.errors import DataError, cut
 from clusterea.types import Names, Pair
 
-SYNTAXES = {"ntriples": "N_TRIPLES", "turtle": "TURTLE", "rdfxml": "RDF_XML"}
-SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
+SYNTAXES = {
+    "ntriples": "N_TRIPLES",
+    "turtle": "TURTLE",
+    "rdfxml": "RDF_XML",
+    "nquads": "N_QUADS",
+    "trig": "TRIG",
+    "n3": "N3",
+    "jsonld": "JSON_LD",
+}
 # Of the Alignment API, which the OAEI uses. Many files leave out the `#` that ends it.
 ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
+CELL = "cells of the Alignment API"
 
 
 def read_rdf(path: Path, format_name: str) -> NamedGraph:
-    """The file's triples between resources; literals are skipped and counted.
+    """The file's triples between resources."""
+    statements = _statements(path, format_name)
+    return from_statements(statements, path, keep_labels=format_name == "ntriples")
+
+
+def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool) -> NamedGraph:
+    """The statements' triples between resources; literals are skipped and counted.
 
     An IRI is named by itself, without its angle brackets. A blank node of N-Triples keeps its
     label; elsewhere the parser may make labels up, so there they are numbered as they appear.
@@ -33,7 +50,6 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
     entities: dict[str, int] = {}
     relations: dict[str, int] = {}
     blanks: dict[str, str] = {}
-    keep_labels = format_name == "ntriples"
     heads, predicates, tails = array("q"), array("q"), array("q")
     literals = quoted = 0
 
@@ -43,7 +59,7 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
             name = f"_:{name}" if keep_labels else blanks.setdefault(name, f"_:b{len(blanks)}")
         return entities.setdefault(name, len(entities))
 
-    for subject, predicate, value, _ in _statements(path, format_name):
+    for subject, predicate, value, _ in statements:
         if type(value) is Literal:
             literals += 1
         elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always
@@ -68,58 +84,66 @@ def read_rdf(path: Path, format_name: str) -> NamedGraph:
     )
 
 
-def read_equivalences(path: Path, format_name: str) -> tuple[Pair[pa.ChunkedArray], int]:
-    """The two IRIs of each link, and how many statements were none.
+def read_equivalences(
+    path: Path, format_name: str
+) -> tuple[Pair[pa.ChunkedArray], int, Counter[str]]:
+    """The two IRIs of each link, how many statements were none, and the links of each predicate.
 
-    Links are `owl:sameAs` triples, and the cells of an Alignment API file whose relation is `=`.
+    Links are triples of a predicate in `EQUIVALENCES`, close matches last, and the cells of an
+    Alignment API file whose relation is `=`.
     """
-    from pyoxigraph import NamedNode
+    from pyoxigraph import NamedNode, Triple
 
-    subjects: list[str] = []
-    objects: list[str] = []
+    stated: list[tuple[str, str, str]] = []
     cells: dict[str, dict[str, str]] = {}
     others = 0
     for subject, predicate, value, _ in _statements(path, format_name):
         named = type(subject) is NamedNode and type(value) is NamedNode
-        if named and predicate.value == SAME_AS:
-            subjects.append(subject.value)
-            objects.append(value.value)
+        if named and predicate.value in EQUIVALENCES:
+            stated.append((predicate.value, subject.value, value.value))
         elif predicate.value.startswith(ALIGNMENT):
             part = predicate.value.removeprefix(ALIGNMENT).removeprefix("#")
-            if part in ("entity1", "entity2", "relation"):
+            is_node = type(subject) is not Triple and type(value) is not Triple
+            if is_node and part in ("entity1", "entity2", "relation"):
                 cells.setdefault(subject.value, {})[part] = value.value
         elif not cells:  # what else such a file says is no link that failed to be one
             others += 1
     for cell in cells.values():
         if cell.get("relation", "=") == "=" and {"entity1", "entity2"} <= set(cell):
-            subjects.append(cell["entity1"])
-            objects.append(cell["entity2"])
+            stated.append((CELL, cell["entity1"], cell["entity2"]))
         else:
             others += 1
-    if not subjects:
-        raise DataError(path, f"expected owl:sameAs triples, got none ({others:,} others).")
+    if not stated:
+        raise DataError(
+            path, f"expected links by {LISTED}; got none ({others:,} other statements)."
+        )
+    stated.sort(key=lambda link: link[0] == CLOSE_MATCH)
+    predicates, subjects, objects = zip(*stated, strict=True)
     columns = Pair(subjects, objects).map(
         lambda names: pa.chunked_array([names], type=pa.large_string())
     )
-    return columns, others
+    return columns, others, Counter(EQUIVALENCES.get(each, each) for each in predicates)
 
 
 def _statements(path: Path, format_name: str) -> Iterator[Any]:
-    """The file's statements as (subject, predicate, object, graph)."""
+    """The file's statements as (subject, predicate, object, graph), of all its graphs."""
     import pyoxigraph
 
     syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
     with open_stream(path) as file:
         try:
-            if file.read(len(UTF8_BOM)) != UTF8_BOM:
-                file.seek(0)
+            if file.peek(len(UTF8_BOM)).startswith(UTF8_BOM):
+                file.read(len(UTF8_BOM))
+            content = guarded(file, path, format_name)
             # A base lets relative IRIs through, as files that were saved from the web have them.
-            yield from pyoxigraph.parse(file, format=syntax, base_iri="file:///")
+            yield from pyoxigraph.parse(content, format=syntax, base_iri="file:///")
         except SyntaxError as error:
             told = re.sub(r"(Parser error)?\s*\bat line \d+[^:]*:?", "", str(error.msg))
             problem = told.strip(".: ")
+            if "remote context" in problem:  # JSON-LD's; nothing is fetched from a network
+                problem = "its @context is an address; put the context itself into the file"
             raise DataError(
-                path, f"expected {format_name}, but: {problem}.", line=error.lineno
+                path, f"expected {format_name}, but: {cut(problem)}.", line=error.lineno
             ) from error
         except UNPACK_ERRORS as error:
-            raise DataError(path, f"can't be unpacked: {error}.") from error
+            raise DataError(path, f"can't be unpacked: {cut(error)}.") from error

@@ -8,9 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from clusterea.data.layouts import LAYOUTS, Layout, fold_files
-from clusterea.data.links import find_line, one_to_one, read_bare_links, read_links, to_ids
+from clusterea.data.links import (
+    NamedLinks,
+    find_line,
+    one_to_one,
+    read_bare_links,
+    read_links,
+    to_ids,
+)
 from clusterea.data.splits import Split, divide
-from clusterea.errors import DataError, InputError
+from clusterea.errors import DataError, InputError, cut
 from clusterea.types import IntArray, Names, Pair
 
 UNKNOWN = "links with an entity in no triple"
@@ -42,8 +49,13 @@ def seeds_and_test_links(
     return (one, one[:0]) if split.how == "given" else divide(one, split)
 
 
-def _read(path: Path, keys: Pair[Names], dropped: Counter[str], *, chosen: bool) -> IntArray:
-    named = read_links(path) if chosen else read_bare_links(path)
+def _read(
+    path: Path | NamedLinks, keys: Pair[Names], dropped: Counter[str], *, chosen: bool
+) -> IntArray:
+    if isinstance(path, NamedLinks):
+        named = path
+    else:
+        named = read_links(path) if chosen else read_bare_links(path)
     links, unknown = to_ids(named, keys)
     dropped[UNKNOWN] += unknown
     dropped[NO_EQUIVALENCE] += named.skipped
@@ -51,8 +63,8 @@ def _read(path: Path, keys: Pair[Names], dropped: Counter[str], *, chosen: bool)
 
 
 def _given(
-    seeds_path: Path,
-    test_path: Path | None,
+    seeds_path: Path | NamedLinks,
+    test_path: Path | NamedLinks | None,
     keys: Pair[Names],
     dropped: Counter[str],
     *,
@@ -73,23 +85,30 @@ def _given(
     return kept, joined[len(kept) :]
 
 
-def _refuse_contradiction(seeds: IntArray, kept: IntArray, path: Path, keys: Pair[Names]) -> None:
+def _refuse_contradiction(
+    seeds: IntArray, kept: IntArray, path: Path | NamedLinks, keys: Pair[Names]
+) -> None:
     """Raises where a seed that was not kept is not just a repetition of one that was."""
     stated = {tuple(link) for link in kept.tolist()}
     for source, target in seeds.tolist() if len(kept) < len(seeds) else ():
         if (source, target) not in stated:
             names = keys.source[source], keys.target[target]
             taken = names[0] if (kept[:, 0] == source).any() else names[1]
-            raise DataError(
+            raise _fault(
                 path,
-                f"expected one counterpart for each entity, got a second one for {taken!r} "
-                f"in the seed {names[0]!r}, {names[1]!r}.",
-                line=find_line(path, *names),
+                f"expected one counterpart for each entity, got a second one for "
+                f"{cut(repr(taken))} in the seed {', '.join(cut(repr(name)) for name in names)}.",
+                names,
             )
 
 
 def _refuse_overlap(
-    seeds: IntArray, test_links: IntArray, path: Path, keys: Pair[Names], *, strict: bool
+    seeds: IntArray,
+    test_links: IntArray,
+    path: Path | NamedLinks,
+    keys: Pair[Names],
+    *,
+    strict: bool,
 ) -> None:
     """Raises where a test link is a seed or, if `strict`, shares an entity with one."""
     by_source = np.full(len(keys.source), -1)
@@ -100,9 +119,17 @@ def _refuse_overlap(
     if clash.any():
         source, target = test_links[clash][0].tolist()
         names = keys.source[source], keys.target[target]
-        raise DataError(
+        raise _fault(
             path,
-            f"expected test links of entities that no seed decides, got {names[0]!r}, {names[1]!r} "
+            f"expected test links of entities that no seed decides, got "
+            f"{', '.join(cut(repr(name)) for name in names)} "
             f"({int(clash.sum()):,} such test links).",
-            line=find_line(path, *names),
+            names,
         )
+
+
+def _fault(path: Path | NamedLinks, problem: str, names: tuple[str, str]) -> DataError:
+    """The error about a link between two names, with its line where there is a file."""
+    if isinstance(path, NamedLinks):
+        return DataError(path.path, problem)
+    return DataError(path, problem, line=find_line(path, *names))

@@ -37,11 +37,11 @@ def settle(
     if how is None:
         how = "fold" if fold is not None else "given" if seeds_share is None else "first"
     if seeds_share is not None and how not in ("first", "random"):
-        raise InputError(f"--seeds-share goes with --split first or random, not with {how}.")
+        raise InputError(f"--seeds-share goes with --split=first or random, not with {how}.")
     if split_seed is not None and how != "random":
-        raise InputError(f"--split-seed goes with --split random, not with {how}.")
+        raise InputError(f"--split-seed goes with --split=random, not with {how}.")
     if fold is not None and how != "fold":
-        raise InputError(f"--fold goes with --split fold, not with {how}.")
+        raise InputError(f"--fold goes with --split=fold, not with {how}.")
     share = DEFAULT_SHARE if seeds_share is None else seeds_share
     if not 0 < share <= 1:
         raise InputError(f"--seeds-share must be a number in (0, 1]. Got {share} instead.")

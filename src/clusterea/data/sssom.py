@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections import Counter
 from itertools import product, takewhile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.data.delimited import read_delimited, split_line
+from clusterea.data.equivalences import CLOSE_MATCH, EQUIVALENCES, LISTED
 from clusterea.data.name_iris import beyond_ascii, to_names
-from clusterea.data.streams import first_statement, is_parquet, suffix_of, text_lines
-from clusterea.errors import DataError
+from clusterea.data.streams import (
+    COMPRESSIONS,
+    first_statement,
+    is_parquet,
+    suffix_of,
+    text_lines,
+)
+from clusterea.errors import DataError, cut
 from clusterea.types import Pair
 
-# A mapping with another predicate (broader, related, …) does not say that two things are one.
-EQUIVALENCES = (
-    "owl:sameAs",
-    "owl:equivalentClass",
-    "owl:equivalentProperty",
-    "skos:exactMatch",
-    "http://www.w3.org/2002/07/owl#sameAs",
-    "http://www.w3.org/2002/07/owl#equivalentClass",
-    "http://www.w3.org/2002/07/owl#equivalentProperty",
-    "http://www.w3.org/2004/02/skos/core#exactMatch",
-)
+_NAMES = tuple(EQUIVALENCES.values())
+_SPELLED = (*EQUIVALENCES, *_NAMES)  # as IRIs and as CURIEs, in the same order
 NO_TERM = ("sssom:NoTermFound", "https://w3id.org/sssom/NoTermFound")
+_NAME_ENDINGS = (".sssom.tsv", *(f".sssom.tsv{packed}" for packed in COMPRESSIONS))
 _REQUIRED = ("subject_id", "predicate_id", "object_id")
 
 
 def is_sssom(path: Path) -> bool:
     """Whether the file is SSSOM, by its name, its comment head or its columns."""
-    if path.name.lower().endswith((".sssom.tsv", ".sssom.tsv.gz")):
+    if path.name.lower().endswith(_NAME_ENDINGS):
         return True
     if suffix_of(path) not in (".tsv", ".tab", ".txt", "") or is_parquet(path):
         return False
@@ -40,11 +40,11 @@ def is_sssom(path: Path) -> bool:
     return header is not None and set(_REQUIRED) <= set(header.split("\t"))
 
 
-def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
-    """The ways its equivalences may be read, and how many mappings state no equivalence.
+def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int, Counter[str]]:
+    """The ways its links may be read, how many mappings state none, and the links by predicate.
 
-    CURIEs are expanded with the file's own `curie_map`. A graph may itself be written in CURIEs, so
-    each side is also offered as it stands.
+    Close matches come last. CURIEs are expanded with the file's own `curie_map`. A graph may itself
+    be written in CURIEs, so each side is also offered as it stands.
     """
     numbered = text_lines(path)
     head = [line[1:] for _, line in takewhile(lambda item: item[1].startswith("#"), numbered)]
@@ -59,9 +59,10 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
         may_be_empty=optional,
     )
     curie_map = _curie_map(path, head)
-    known = pa.array(EQUIVALENCES, pa.large_string())
+    known = pa.array(_SPELLED, pa.large_string())
     spellings = _spellings(table["predicate_id"], curie_map)
-    states = reduce(pc.or_, [pc.is_in(each, value_set=known) for each in spellings])
+    spelled = pc.coalesce(*(pc.index_in(each, value_set=known) for each in spellings))
+    states = pc.is_valid(spelled)
     nothing = pa.array(NO_TERM, pa.large_string())
     for column in ("subject_id", "object_id"):
         states = pc.and_not(states, pc.is_in(table[column], value_set=nothing))
@@ -69,13 +70,15 @@ def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int]:
         states = pc.and_not(states, pc.equal(table[column], "Not"))
     stated = table.filter(states)
     if not stated.num_rows:
-        raise DataError(
-            path, f"expected mappings that state an equivalence, got none of {table.num_rows:,}."
-        )
+        raise DataError(path, f"expected mappings by {LISTED}; got none of {table.num_rows:,}.")
+    predicates = spelled.filter(states).to_numpy() % len(_NAMES)
+    order = np.argsort(predicates == _NAMES.index(EQUIVALENCES[CLOSE_MATCH]), kind="stable")
+    stated = stated.take(order)
     subjects = _spellings(stated["subject_id"], curie_map)
     objects = _spellings(stated["object_id"], curie_map)
     readings = tuple(Pair(subject, value) for subject, value in product(subjects, objects))
-    return readings, table.num_rows - stated.num_rows
+    links = Counter(_NAMES[predicate] for predicate in predicates[order].tolist())
+    return readings, table.num_rows - stated.num_rows, links
 
 
 def _curie_map(path: Path, head: list[str]) -> dict[str, str]:
@@ -84,11 +87,13 @@ def _curie_map(path: Path, head: list[str]) -> dict[str, str]:
 
     try:
         metadata = yaml.load("\n".join(head), Loader=yaml.BaseLoader) or {}  # noqa: S506
-        return {
-            str(key): str(value) for key, value in dict(metadata.get("curie_map") or {}).items()
-        }
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        curie_map = dict(metadata.get("curie_map") or {})
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
+    # Lists that stand for lists that stand for lists would be too much to print.
+    if not all(isinstance(part, str) for item in curie_map.items() for part in item):
+        raise DataError(path, "expected an address for each prefix in curie_map, got a list.")
+    return curie_map
 
 
 def _header(path: Path, head_lines: int) -> tuple[list[str], int]:
@@ -99,7 +104,9 @@ def _header(path: Path, head_lines: int) -> tuple[list[str], int]:
             if not set(_REQUIRED) <= set(cells):
                 wanted = ", ".join(_REQUIRED)
                 raise DataError(
-                    path, f"expected the columns {wanted}; got {', '.join(cells)}.", line=number
+                    path,
+                    f"expected the columns {wanted}; got {cut(', '.join(cells))}.",
+                    line=number,
                 )
             return cells, number
     raise DataError(path, f"expected the columns {', '.join(_REQUIRED)}, got an empty file.")

@@ -39,6 +39,7 @@ class Statistics:
     dropped: dict[str, int]
     format: str
     seeds_from: dict[str, int]
+    notes: tuple[str, ...] = ()  # how the files were understood
 
     def to_dict(self) -> dict[str, Any]:
         out = asdict(self)
@@ -60,6 +61,7 @@ def describe(benchmark: Benchmark) -> Statistics:
         dict(benchmark.dropped),
         benchmark.format,
         dict(benchmark.seeds_from),
+        benchmark.notes,
     )
 
 

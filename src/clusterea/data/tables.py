@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
+from clusterea.data.headers import FindHeader, Header, given_header, triple_header
+from clusterea.data.inputs import check_size, note, regular_file
 from clusterea.data.named_graph import NamedGraph, from_columns
 from clusterea.data.streams import first_line, open_plain
-from clusterea.errors import DataError
+from clusterea.errors import DataError, cut
 
 TABLES = ("tsv", "csv", "parquet")
 TRIPLE_COLUMNS = ("head", "relation", "tail")
-# Headers that are understood without --columns.
-_KNOWN_HEADERS = (TRIPLE_COLUMNS, ("subject", "predicate", "object"))
+_BATCH_ROWS = 1 << 20
 
 
 def read_table(path: Path, format_name: str, columns: Sequence[str] | None = None) -> NamedGraph:
     """The graph in a table whose `columns` are head, relation and tail.
 
-    Without `columns` the header head, relation, tail (or subject, predicate, object) is understood;
-    text of exactly three columns without such a header is read as bare triples.
+    Without `columns` the usual headers are understood, as head, relation, tail; text of exactly
+    three columns without such a header is read as bare triples.
     """
     table = read_columns(
         path,
         format_name,
-        [tuple(columns)] if columns else _KNOWN_HEADERS,
-        bare=None if columns else TRIPLE_COLUMNS,
-        hint="Is this a links file?",
+        given_header(columns) if columns else triple_header,
+        wanted=columns or TRIPLE_COLUMNS,
+        may_be_bare=not columns,
+        hint="Is this a links file? Name the columns of a table with --columns.",
     )
     return from_columns(*table.columns)
 
@@ -44,65 +47,97 @@ def read_bare_triples(path: Path) -> NamedGraph:
 def read_columns(
     path: Path,
     format_name: str,
-    headers: Sequence[tuple[str, ...]],
+    find_header: FindHeader,
     *,
-    bare: Sequence[str] | None,
+    wanted: Sequence[str],
+    may_be_bare: bool = True,
     hint: str = "",
 ) -> pa.Table:
-    """The columns of the first of `headers` that the file has, in that order.
+    """The columns that `find_header` finds among the file's, or else the `wanted` ones.
 
-    A file with none of them is read as bare text with the columns `bare`, or refused where that
-    is None.
+    Text without such a header is read as bare columns, unless it `may_be_bare` not.
     """
     if format_name == "parquet":
-        return _read_parquet(path, headers)
+        return _read_parquet(path, find_header, wanted)
     delimiter = DELIMITERS[format_name]
     number, line = first_line(path)
     cells = split_line(line, delimiter)
-    found = next((header for header in headers if set(header) <= set(cells)), None)
+    found = find_header(cells)
     if found is not None:
         if len(set(cells)) < len(cells):
             raise DataError(
-                path, f"expected distinct columns, got {', '.join(cells)}.", line=number
+                path, f"expected distinct columns, got {cut(', '.join(cells))}.", line=number
             )
         table = read_delimited(
             path, cells, delimiter=delimiter, skip_lines=number, keep=found, hint=hint
         )
+        _note_header(path, found)
         return table.select(list(found))
-    if bare is None:
-        wanted = " or ".join(", ".join(header) for header in headers)
-        raise DataError(
-            path, f"expected the columns {wanted}; got {', '.join(cells)}.", line=number
-        )
-    return read_delimited(path, bare, delimiter=delimiter, hint=hint)
+    if not may_be_bare:
+        raise _no_header(path, wanted, cells, number)
+    table = read_delimited(path, wanted, delimiter=delimiter, hint=hint)
+    note(path, f"no header; its columns are taken as {', '.join(wanted)}.")
+    return table
 
 
-def _read_parquet(path: Path, headers: Sequence[tuple[str, ...]]) -> pa.Table:
+def _note_header(path: Path, header: Header) -> None:
+    note(path, f"columns {cut(', '.join(header))}.")
+
+
+def _no_header(
+    path: Path, wanted: Sequence[str], got: Sequence[str], line: int | None = None
+) -> DataError:
+    return DataError(
+        path,
+        f"expected the columns {cut(', '.join(wanted))}; got {cut(', '.join(got))}.",
+        line=line,
+    )
+
+
+def _read_parquet(path: Path, find_header: FindHeader, wanted: Sequence[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     with open_plain(path):
         pass
     try:
-        names = pq.read_schema(path).names
-        found = next((header for header in headers if set(header) <= set(names)), None)
-        if found is None:
-            wanted = " or ".join(", ".join(header) for header in headers)
-            raise DataError(path, f"expected the columns {wanted}; got {', '.join(names)}.")
-        table = pq.read_table(path, columns=list(found)).select(list(found))
-        return pa.table({name: _strings(path, name, table[name]) for name in found})
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(path, f"can't be read as Parquet: {error}.") from error
+        with pq.ParquetFile(regular_file(path)) as file:
+            names = file.schema_arrow.names
+            found = find_header(names)
+            if found is None:
+                raise _no_header(path, wanted, names)
+            table = _read_batches(path, file, found)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(path, f"can't be read as Parquet: {cut(error)}.") from error
+    _note_header(path, found)
+    return table
 
 
-def _strings(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _read_batches(path: Path, file: Any, columns: Header) -> pa.Table:
+    """The columns as strings, counted: a file of a few bytes may hold billions of them."""
+    parts: list[pa.Table] = []
+    size = rows = 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
+        part = pa.table({name: string_column(path, name, batch[name], rows) for name in columns})
+        size += part.nbytes
+        check_size(path, size)
+        rows += part.num_rows
+        parts.append(part)
+    schema = pa.schema([(name, pa.large_string()) for name in columns])
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def string_column(
+    path: Path | str, name: str, column: pa.Array | pa.ChunkedArray, rows_before: int = 0
+) -> pa.Array | pa.ChunkedArray:
     """The column as large strings; numbers are taken as names."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (text or pa.types.is_string_view(kind) or pa.types.is_integer(kind)):
-        raise DataError(path, f"expected strings or integers in column {name}, got {kind}.")
+        raise DataError(path, f"expected strings or integers in column {name}, got {cut(kind)}.")
     strings = column.cast(pa.large_string())
+    strings.validate(full=True)  # Parquet does not promise UTF-8
     empty = pc.fill_null(pc.equal(strings, ""), True)
     if pc.any(empty).as_py():
-        row = pc.index(empty, True).as_py() + 1
-        raise DataError(path, f"expected a {name}, got an empty cell in row {row}.")
+        row = rows_before + pc.index(empty, True).as_py() + 1
+        raise DataError(path, f"expected a {cut(name)}, got an empty cell in row {row:,}.")
     return strings

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clusterea.data.equivalences import SAME_AS
 from clusterea.data.name_iris import NAMESPACES, to_iris
-from clusterea.data.rdf import SAME_AS
 from clusterea.export.rows import link_batches, write_lines
 from clusterea.types import Alignment, Names, Pair
 

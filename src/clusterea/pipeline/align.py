@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from clusterea.pipeline.encoding import (
     shares_of,
 )
 from clusterea.pipeline.measure import StageCost, measured
+from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.pipeline.stages import (
     Trial,
     encoder_name,
@@ -29,7 +30,11 @@ from clusterea.pipeline.stages import (
     sample_stage,
     train_stage,
 )
-from clusterea.types import Alignment, AlignmentTask, IntArray, Metrics, Pair, Partition, Similarity
+from clusterea.types import (
+    AlignmentTask,
+    Partition,
+    Similarity,
+)
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -55,48 +60,6 @@ class Silent:
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
     def end(self, cost: StageCost) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Round:
-    """One round of self-training: what it learned from beside the seeds."""
-
-    pseudo_seeds: Tensor  # (n, 2)
-    num_new: int  # that the round before did not have
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AlignmentResult:
-    """What `align` found, and what it cost."""
-
-    task: AlignmentTask
-    config: Config
-    encodings: tuple[Pair[Tensor], ...]  # of the last round, by encoder
-    partitions: Mapping[str, Partition]  # by sampler
-    similarity: Similarity
-    alignment: Alignment
-    timings: tuple[StageCost, ...]
-    rounds: tuple[Round, ...] = ()  # of self-training
-    keys: Mapping[str, str] = field(default_factory=dict)  # stage → artifact
-
-    @property
-    def embeddings(self) -> Pair[Tensor]:
-        """Those of the first encoder."""
-        return self.encodings[0]
-
-    def evaluate(
-        self, test_links: IntArray | Tensor, device: torch.device | None = None
-    ) -> Metrics:
-        """Hits, MRR, precision and recall, judged by links that no stage has seen."""
-        from clusterea.evaluation import evaluate
-
-        return evaluate(
-            self.similarity.to(device or self.similarity.values.device),
-            test_links,
-            self.task.seeds,
-            degrees=self.task.graphs.source.degrees(),
-            alignment=self.alignment,
-        )
 
 
 def align(

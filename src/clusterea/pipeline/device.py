@@ -25,7 +25,7 @@ def choose_device(name: str) -> torch.device:
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
         raise InputError(f"--device must be auto, cpu or cuda. Got {name!r} instead.")
     if name.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError("--device cuda: torch sees no GPU here. Try --device cpu.")
+        raise InputError("--device=cuda: torch sees no GPU here. Try --device=cpu.")
     return _indexed(name)
 
 

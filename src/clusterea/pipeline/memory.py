@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
-from clusterea.errors import InputError
 from clusterea.types import AlignmentTask
 
 if TYPE_CHECKING:
     import torch
 
-UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-UNITS |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
 CELL_BYTES = 12  # of a sparse similarity
 PART_BYTES = 20  # of a cell of a view that is being made
 CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three samplers
 BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
-
-
-def parse_size(text: str) -> int:
-    """Bytes, from `20GiB`, `8g`, `500MB` and the like."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", text.lower())
-    if not found:
-        raise InputError(f"--memory must be a size, as 20GiB. Got {text!r} instead.")
-    size = int(float(found[1]) * UNITS[found[2] or ""])
-    if not size:
-        raise InputError(f"--memory must be more than nothing. Got {text!r} instead.")
-    return size
 
 
 def available(device: torch.device) -> int | None:

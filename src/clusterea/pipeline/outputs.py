@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clusterea.pipeline.align import AlignmentResult, Observer, Round
+from clusterea.pipeline.align import Observer
 from clusterea.pipeline.measure import StageCost, measured
+from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.types import Alignment, Benchmark, Metrics, Partition, Similarity
 from clusterea.workspace import Workspace, fingerprint, task_key, write_json
 
 if TYPE_CHECKING:
     import torch
+
+    from clusterea.report import ReportData
 
 LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xgboost-cpu")
 
@@ -108,20 +111,38 @@ def write_page(
     rounds: Sequence[Mapping[str, int]] = (),
 ) -> None:
     """Writes report.html; `costs`, `config` and `rounds` as run.json has them."""
+    from clusterea.report import write_report
+
+    title = workspace.folder.resolve().name
+    data = page(title, benchmark, alignment, metrics, partitions, costs, config, rounds)
+    write_report(workspace.folder / "report.html", data)
+
+
+def page(
+    title: str,
+    benchmark: Benchmark,
+    alignment: Alignment,
+    metrics: Mapping[str, Any] | None,
+    partitions: Mapping[str, Partition],
+    costs: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+    rounds: Sequence[Mapping[str, int]],
+) -> ReportData:
+    """What the report shows; `metrics` as metrics.json has them, what follows as run.json."""
     from clusterea.evaluation.overlap import overlap
     from clusterea.report import StageCost as ShownCost
-    from clusterea.report import collect, write_report
+    from clusterea.report import collect
 
     overlaps = {
         sampler: asdict(overlap(partition, benchmark))
         for sampler, partition in partitions.items()
         if len(benchmark.test_links)
     }
-    data = collect(
+    return collect(
         benchmark,
         alignment,
         metrics,
-        title=workspace.folder.resolve().name,
+        title=title,
         stages=[
             ShownCost(
                 cost["stage"], cost["seconds"], cost["peak_host_bytes"], cost["peak_gpu_bytes"]
@@ -134,7 +155,6 @@ def write_page(
         config=config,
         versions=versions(),
     )
-    write_report(workspace.folder / "report.html", data)
 
 
 def versions() -> dict[str, str]:

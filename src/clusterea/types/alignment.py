@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clusterea.types.html import html_table
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 
@@ -111,6 +112,25 @@ class Alignment:
     def swap(self) -> Alignment:
         """The same alignment seen from the other side."""
         return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap(), self.examples)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the surest links."""
+        return self.to_html()
+
+    def to_html(self, names: Pair[Names] | None = None, limit: int = 10) -> str:
+        """The surest links as a table: ids, or names where they are given."""
+        order = self.confidence.argsort(descending=True, stable=True)[:limit]
+        ids = self.links[order].cpu().numpy()
+        source, target = ids.T.tolist()
+        if names is not None:
+            source, target = names.source.take(ids[:, 0]), names.target.take(ids[:, 1])
+        sure = self.confidence[order].tolist()
+        left = len(self.links) - len(ids)
+        title = f"{self!r}" + (f", {left:,} of them not shown" if left else "")
+        rows = zip(source, target, sure, strict=True)
+        return html_table(
+            title, ("source", "target", "confidence"), rows, note=self.confidence_note
+        )
 
     def __repr__(self) -> str:
         source, target = self.unmatched

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.html import html_table
 from clusterea.types.links import check_one_to_one
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
@@ -27,6 +28,7 @@ class Benchmark:
     dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
     format: str = "memory"  # which way in it came
     seeds_from: Mapping[str, int] = field(default_factory=dict)  # where seeds come from → how many
+    notes: tuple[str, ...] = ()  # how files were understood; a run's folder does not keep them
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -70,7 +72,20 @@ class Benchmark:
             self.dropped,
             self.format,
             self.seeds_from,
+            notes=self.notes,
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sizes of the graphs, the links, and what was left out."""
+        graphs = zip(("source", "target"), self.task.graphs, self.names, strict=True)
+        rows: list[tuple[object, ...]] = [
+            (side, each.num_entities, each.num_relations, each.num_triples, _first(names))
+            for side, each, names in graphs
+        ]
+        left = "".join(f", {count:,} {why} left out" for why, count in self.dropped.items())
+        links = f"{self.task.num_seeds:,} seeds, {len(self.test_links):,} test links"
+        header = ("graph", "entities", "relations", "triples", "first names")
+        return html_table(f"Benchmark: {links}{left}", header, rows)
 
     def __repr__(self) -> str:
         source, target = self.task.graphs
@@ -78,3 +93,7 @@ class Benchmark:
             f"Benchmark({self.task.num_seeds:,} seeds, {len(self.test_links):,} test links, "
             f"source={source!r}, target={target!r})"
         )
+
+
+def _first(names: Names, count: int = 3) -> str:
+    return ", ".join(names[:count]) + (", …" if len(names) > count else "")

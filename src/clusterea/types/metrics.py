@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from clusterea.types.arrays import check_count
+from clusterea.types.html import html_table
 from clusterea.types.pair import Pair
 
 
@@ -104,6 +105,22 @@ class Metrics:
             out["matching"] = self.matching.to_dict()
         out["by_degree"] = [bucket.to_dict() for bucket in self.by_degree]
         return {**out, "missing": self.missing, "test_links": self.test_links}
+
+    def _repr_html_(self) -> str:
+        """For notebooks: both directions against both candidate sets."""
+        kinds = {"test links' entities": self.test_candidates, "all": self.all_candidates}
+        rows = [
+            (way, among, *ranking.to_dict().values())
+            for among, pair in kinds.items()
+            for way, ranking in zip(("source to target", "target to source"), pair, strict=True)
+        ]
+        title = f"Metrics on {self.test_links:,} test links"
+        if self.matching is not None:
+            scores = (f"{name} {value:.3f}" for name, value in self.matching.to_dict().items())
+            title += f": {', '.join(scores)}"
+        return html_table(
+            title, ("direction", "candidates", *self.test_candidates.source.to_dict()), rows
+        )
 
     def __repr__(self) -> str:
         ranking = self.test_candidates.source

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clusterea.types.pair import Pair
 
 if TYPE_CHECKING:
+    import scipy.sparse
     import torch
     from torch import Tensor
 
@@ -86,6 +87,16 @@ class Similarity:
         offsets = counts.new_zeros(counts.numel() + 1)
         offsets[1:] = counts.cumsum(0)
         return Similarity(offsets, self.rows()[order], self.values[order], self.num_entities.swap())
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """The same cells as a sparse array of scipy. A cell that is zero there is a candidate."""
+        from scipy.sparse import csr_array
+
+        parts = [each.cpu().numpy() for each in (self.columns, self.row_offsets)]
+        values = self.values.cpu()
+        # numpy has no bfloat16.
+        values = values if values.element_size() > 2 else values.float()
+        return csr_array((values.numpy(), *parts), shape=tuple(self.num_entities))
 
     def __repr__(self) -> str:
         source, target = self.num_entities

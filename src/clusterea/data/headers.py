@@ -1,0 +1,82 @@
+"""Which columns of a table are which, by the words in its header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+Header = tuple[str, ...]
+FindHeader = Callable[[Sequence[str]], Header | None]
+
+# Compared without case, spaces and punctuation. Of several pairs in a header, the first holds.
+_ENDS = (
+    *(("head", "tail"), ("subject", "object"), ("source", "target"), ("from", "to")),
+    *(("start", "end"), ("subj", "obj"), ("src", "dst"), ("node1", "node2")),
+    *(("headid", "tailid"), ("subjectid", "objectid"), ("sourceid", "targetid")),
+    *(("startid", "endid"), ("fromid", "toid")),
+)
+# A word of a later line may also name something else, so an earlier line's comes before it.
+RELATION_WORDS = (
+    ("relation", "predicate", "property", "relationship", "rel", "edge"),
+    ("relationid", "predicateid", "propertyid", "relationtype", "edgetype"),
+    ("type", "label", "link"),
+)
+_LETTERS = (("h", "r", "t"), ("s", "p", "o"))
+_LINKED = (
+    *(("source", "target"), ("subjectid", "objectid"), ("sourceid", "targetid")),
+    *(("left", "right"), ("entity1", "entity2"), ("ent1", "ent2"), ("e1", "e2")),
+    *(("entityid1", "entityid2"), ("id1", "id2"), ("leftid", "rightid")),
+)
+# These are the ends of triples as well: links only where no column is a relation.
+_LINKED_ALONE = (("from", "to"), ("subject", "object"), ("src", "dst"), ("head", "tail"))
+
+
+def triple_header(cells: Sequence[str]) -> Header | None:
+    """The columns that are head, relation and tail; None where the cells do not say it clearly."""
+    places = _places(cells)
+    found = next((each for each in _LETTERS if set(each) == set(places)), None)
+    if found is None:
+        ends = next((each for each in _ENDS if set(each) <= set(places)), None)
+        relation = _relation(places)
+        if ends is None or relation is None:
+            return None
+        found = (ends[0], relation, ends[1])
+    return _columns(cells, places, found)
+
+
+def link_header(cells: Sequence[str]) -> Header | None:
+    """The columns that are source and target; None where the cells do not say it clearly."""
+    places = _places(cells)
+    known = _LINKED if _relation(places) else (*_LINKED, *_LINKED_ALONE)
+    found = next((each for each in known if set(each) <= set(places)), None)
+    return None if found is None else _columns(cells, places, found)
+
+
+def given_header(columns: Sequence[str]) -> FindHeader:
+    """Finds the columns that the user has named."""
+    return lambda cells: tuple(columns) if set(columns) <= set(cells) else None
+
+
+def _places(cells: Sequence[str]) -> dict[str, list[int]]:
+    """Word → the columns that are called so."""
+    places: dict[str, list[int]] = {}
+    for place, cell in enumerate(cells):
+        places.setdefault(re.sub(r"[\s_:.-]", "", cell).lower(), []).append(place)
+    return places
+
+
+def _relation(places: dict[str, list[int]]) -> str | None:
+    for words in RELATION_WORDS:
+        there = [word for word in words if word in places]
+        if there:
+            return there[0] if len(there) == 1 else None
+    return None
+
+
+def _columns(
+    cells: Sequence[str], places: dict[str, list[int]], words: Sequence[str]
+) -> Header | None:
+    """The words as this header spells them; None where two columns go by one of them."""
+    if any(len(places[word]) > 1 for word in words):
+        return None
+    return tuple(cells[places[word][0]] for word in words)

@@ -1,0 +1,149 @@
+"""Stops RDF that would take all memory or all of the stack, or is cut off, where a parser does not.
+
+An XML entity that stands for ten others, which each stand for ten others, and so on, grows without
+bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from clusterea.errors import DataError, cut
+
+# Ontologies declare a few dozen namespaces as entities, and their text is about twice as long with
+# these expanded.
+MOST_ENTITIES = 1_000
+LONGEST_ENTITY = 300  # bytes, with the entities in it expanded
+MOST_GROWTH = 10  # times the text, of what all references expand to
+_SMALL = 1 << 20  # bytes of expanded references that are never too much
+DEEPEST_TRIPLE = 100
+_LONGEST_DECLARATION = 4_096
+_CHUNK_BYTES = 1 << 16
+_DECLARATION = re.compile(rb'<!ENTITY([^"<]*)"([^"<]*)"')
+_UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)?)?)?)?)?\Z')
+_ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)")
+_REMARK = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
+_END_BYTES = 1 << 12
+_ADVICE = "Write it without them, as Turtle is."
+_REFERENCE = re.compile(rb"&([^;&]*);")
+_PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
+_TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
+
+
+def guarded(file: io.BufferedReader, path: Path, format_name: str) -> io.BufferedReader:
+    """The file's content, which raises a `DataError` where it is an attack or is cut off."""
+    guard = _Xml(file, path) if format_name == "rdfxml" else _Nesting(file, path)
+    return io.BufferedReader(guard, _CHUNK_BYTES)
+
+
+class _Guard(io.RawIOBase):
+    """Passes on bytes once it has checked them; the parser never has more than was checked."""
+
+    def __init__(self, file: io.BufferedReader, path: Path) -> None:
+        self._file = file
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        if data:
+            self._check(data)
+        else:
+            self._check_end()
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _check(self, data: bytes) -> None:
+        """Raises where the next bytes make the content an attack."""
+        raise NotImplementedError
+
+    def _check_end(self) -> None:
+        """Raises where the file should go on."""
+
+
+class _Xml(_Guard):
+    """Bounds what entities expand to, and wants the root to be closed.
+
+    The parser takes declarations of entities anywhere, and a file that ends between two elements.
+    """
+
+    def __init__(self, file: io.BufferedReader, path: Path) -> None:
+        super().__init__(file, path)
+        self._sizes: dict[bytes, int] = {}  # of entities, expanded
+        self._read = self._expanded = 0  # bytes
+        self._root: bytes | None = None
+        self._end = b""  # the last bytes so far
+        self._unfinished = b""  # a declaration that goes on in the next bytes
+
+    def _check(self, data: bytes) -> None:
+        self._end = (self._end + data)[-_END_BYTES:]
+        if self._root is None:
+            root = _ELEMENT.search(_REMARK.sub(b"", data))
+            self._root = root[1] if root else b""
+        text = self._unfinished + data
+        for declaration in _DECLARATION.finditer(text):
+            self._declare(*declaration.groups())
+        self._read += len(data)
+        if self._sizes:
+            references = _REFERENCE.findall(data)
+            self._expanded += sum(self._sizes.get(name, 0) for name in references)
+        if self._expanded > max(_SMALL, MOST_GROWTH * self._read):
+            problem = f"expected XML entities to make it at most {MOST_GROWTH} times as long"
+            raise DataError(self._path, f"{problem}, got more. {_ADVICE}")
+        last = text[text.rfind(b"<") :]
+        self._unfinished = last if _UNFINISHED.match(last) else b""
+        if len(self._unfinished) > _LONGEST_DECLARATION:
+            raise self._too_much("a longer one")
+
+    def _check_end(self) -> None:
+        last = _REMARK.sub(b"", self._end).rstrip()
+        last = last[last.rfind(b"<") :]
+        closed = last.startswith(b"</") or last.endswith(b"/>")
+        if self._root and not (closed and last.strip(b"</> \t\r\n").startswith(self._root)):
+            name = cut(self._root.decode("utf-8", "replace"))
+            raise DataError(self._path, f"expected </{name}> at its end; the file is cut off.")
+
+    def _declare(self, before: bytes, value: bytes) -> None:
+        name = before.replace(b"%", b" ").split()[-1:] or [b""]
+        size = len(value)
+        for reference in _REFERENCE.findall(value):
+            if reference in _PREDEFINED or reference.startswith(b"#"):
+                continue
+            if reference not in self._sizes:
+                unknown = cut(reference.decode("utf-8", "replace"))
+                raise DataError(self._path, f"expected known XML entities, got &{unknown};.")
+            size += self._sizes[reference]
+        if size > LONGEST_ENTITY:
+            raise self._too_much("a longer one")
+        self._sizes[name[0]] = size
+        if len(self._sizes) > MOST_ENTITIES:
+            raise self._too_much("more")
+
+    def _too_much(self, got: str) -> DataError:
+        return DataError(
+            self._path,
+            f"expected at most {MOST_ENTITIES:,} XML entities of at most {LONGEST_ENTITY} "
+            f"characters once expanded, got {got}. {_ADVICE}",
+        )
+
+
+class _Nesting(_Guard):
+    """Bounds how deep triples lie in triples."""
+
+    _depth = 0
+    _rest = b""  # may be the start of a bracket
+
+    def _check(self, data: bytes) -> None:
+        text, end = self._rest + data, 0
+        for found in _TRIPLE_ENDS.finditer(text):
+            self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
+            end = found.end()
+            if self._depth > DEEPEST_TRIPLE:
+                problem = f"expected triples in triples at most {DEEPEST_TRIPLE} deep, got more."
+                raise DataError(self._path, problem)
+        self._rest = text[max(end, len(text) - 2) :]

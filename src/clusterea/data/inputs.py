@@ -1,0 +1,131 @@
+"""The files that one call reads: pipes are copied once, and sizes are bounded.
+
+A pipe can be read only once, but telling a format takes several looks. So a path that is not a
+regular file is copied into a temporary folder when it is first opened, and read from there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from clusterea.errors import STANDARD_INPUT, DataError, InputError, shown_path
+
+DEFAULT_MAX_INPUT_SIZE = 64 << 30
+_CHUNK_BYTES = 1 << 20
+_DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # opened again, they may not start over
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What the readers of one call share."""
+
+    max_size: int = DEFAULT_MAX_INPUT_SIZE
+    temporary: ExitStack | None = None  # what to delete at the end
+    copies: dict[Path, Path] = field(default_factory=dict)
+    notes: dict[Path, str] = field(default_factory=dict)
+
+
+_CURRENT: ContextVar[_Inputs] = ContextVar("inputs", default=_Inputs())  # noqa: B039
+
+
+@contextmanager
+def reading(max_size: int | None = None) -> Iterator[None]:
+    """While this is open, pipes can be read and notes are kept; copies are deleted at its end."""
+    with ExitStack() as temporary:
+        bound = DEFAULT_MAX_INPUT_SIZE if max_size is None else max_size
+        token = _CURRENT.set(_Inputs(bound, temporary))
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+
+def note(path: Path, text: str) -> None:
+    """Keeps how a file was understood, for the user to see."""
+    inputs = _CURRENT.get()
+    if inputs.temporary is not None:
+        inputs.notes[path] = f"{shown_path(path)}: {text}"
+
+
+def notes() -> tuple[str, ...]:
+    """How the files read so far were understood, one sentence each."""
+    return tuple(_CURRENT.get().notes.values())
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raises where an input has more bytes, unpacked, than are allowed."""
+    limit = _CURRENT.get().max_size
+    if size > limit:
+        raise DataError(
+            path,
+            f"expected at most {limit:,} bytes once unpacked, got more. "
+            "Allow more with --max-input-size.",
+        )
+
+
+def refuse_repeated(paths: Iterable[Path]) -> None:
+    """Raises where two of the inputs are one pipe, which can be read only once."""
+    seen: dict[tuple[int, int], Path] = {}
+    for path in filter(is_stream, paths):
+        try:
+            status = os.fstat(0) if path == STANDARD_INPUT else path.stat()
+        except OSError:
+            continue  # said where it is opened
+        earlier = seen.setdefault((status.st_dev, status.st_ino), path)
+        if earlier is not path:
+            first, second = shown_path(earlier), shown_path(path)
+            same = f"{first} is given twice" if first == second else f"{first} is also {second}"
+            raise InputError(f"{same}, but can be read only once; give a file for one of the two.")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether the path is standard input, a pipe or a device: what can be read only once."""
+    if path == STANDARD_INPUT or str(path).startswith(_DESCRIPTORS):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def regular_file(path: Path) -> Path:
+    """The path itself where it is a regular file, else the copy of what could be read from it."""
+    if not is_stream(path):
+        return path
+    inputs = _CURRENT.get()
+    if inputs.temporary is None:
+        raise RuntimeError(f"{path} is a stream, which can be read inside `reading` only.")
+    if path not in inputs.copies:
+        inputs.copies[path] = _copy(path, inputs.temporary)
+    return inputs.copies[path]
+
+
+def _copy(path: Path, temporary: ExitStack) -> Path:
+    try:
+        folder = temporary.enter_context(tempfile.TemporaryDirectory(prefix="clusterea-"))
+        place = Path(folder) / "input"
+        file: IO[bytes] = (
+            open(0, "rb", closefd=False)  # noqa: SIM115
+            if path == STANDARD_INPUT
+            else path.open("rb")
+        )
+        with file, place.open("wb") as copy:
+            while chunk := file.read(_CHUNK_BYTES):
+                copy.write(chunk)
+                check_size(path, copy.tell())
+    except OSError as error:
+        raise DataError(
+            path,
+            f"can't be copied to {tempfile.gettempdir()}: {error.strerror or error}. "
+            "TMPDIR names another folder for temporary files.",
+        ) from error
+    return place

@@ -1,0 +1,222 @@
+"""`explained`: why an entity was linked as it was, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusterea.errors import InputError
+from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
+from clusterea.report.unlinked import Candidate, Side, candidates_of
+from clusterea.types.html import html_table
+
+if TYPE_CHECKING:
+    from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
+
+_Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, header, rows
+SIMILAR = 5  # names offered where one is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A seed or a link of the entity, and its evidence."""
+
+    source: int
+    target: int
+    confidence: float | None  # a seed has none
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Unlinked:
+    """A side on which the entity has no link, and its candidates there."""
+
+    side: Side
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """What there is to say of an entity: its links with their evidence, or its candidates."""
+
+    entity: str
+    answers: tuple[Linked | Unlinked, ...]
+    names: Pair[Names]
+    relation_names: Pair[Names]
+
+    def supports(self, linked: Linked) -> list[Support[str]]:
+        """The evidence for a link, by name."""
+        return [
+            Support.named(each, self.names, self.relation_names)
+            for each in linked.evidence.supports
+        ]
+
+    def own_and_others(self, side: Side) -> tuple[Names, Names]:
+        """The names of the entity's own side, and of the side that its candidates are of."""
+        source, target = self.names
+        return (source, target) if side == "source" else (target, source)
+
+    def __repr__(self) -> str:
+        lines = []
+        for title, header, rows in self._tables():
+            lines += [title, *("  " + "   ".join(map(_text, row)) for row in (header, *rows))]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return "".join(
+            html_table(title, header, [tuple(map(_text, row)) for row in rows])
+            for title, header, rows in self._tables()
+        )
+
+    def _tables(self) -> list[_Table]:
+        return [
+            self._linked_table(each) if isinstance(each, Linked) else self._unlinked_table(each)
+            for each in self.answers
+        ]
+
+    def _linked_table(self, linked: Linked) -> _Table:
+        how = "a seed" if linked.confidence is None else f"confidence {linked.confidence:.2f}"
+        source, target = self.names.source[linked.source], self.names.target[linked.target]
+        count = linked.evidence.total
+        header = ("source neighbor", "by", "target neighbor", "by", "linked")
+        rows: list[tuple[object, ...]] = [
+            (
+                each.neighbors.source,
+                steps(each.relations.source),
+                each.neighbors.target,
+                steps(each.relations.target),
+                "seed" if each.by_seed else each.confidence,
+            )
+            for each in self.supports(linked)
+        ]
+        shown = f"pairs of linked neighbors: {count:,}"
+        if count > len(rows):
+            shown += f", {len(rows):,} shown"
+        return f"{source} = {target} ({how}; {shown})", header, rows
+
+    def _unlinked_table(self, unlinked: Unlinked) -> _Table:
+        own, others = self.own_and_others(unlinked.side)
+        rows: list[tuple[object, ...]] = [
+            (
+                others[each.entity],
+                each.score,
+                why(each, "" if each.rival is None else own[each.rival]),
+            )
+            for each in unlinked.candidates
+        ]
+        told = "its best candidates" if rows else "no entity of the other graph was scored for it"
+        header = ("candidate", "score", "why it was not taken")
+        return f"{self.entity} ({unlinked.side}) was matched to nothing: {told}", header, rows
+
+
+def explained(
+    benchmark: Benchmark,
+    found: Alignment,
+    given: Alignment,
+    similarity: Callable[[], Similarity],
+    entity: str,
+    *,
+    limit: int,
+) -> Explanation:
+    """What there is to say of an entity, on each side that has it.
+
+    Args:
+        benchmark: The graphs, the seeds and the names.
+        found: All links.
+        given: Those that are shown: all, or the surest.
+        similarity: What the links were made of; called for an entity without a link.
+        entity: Its name.
+        limit: How many pairs of neighbors, or candidates, at most.
+    """
+    task = benchmark.task
+    answers: list[Linked | Unlinked] = []
+    pairs: list[tuple[int, int, float | None]] = []
+    for side, number in _found(benchmark, entity).items():
+        own = _pairs(benchmark, given, side, number)
+        pairs += [pair for pair in own if pair not in pairs]
+        if not own:
+            options = candidates_of(side, number, similarity(), task, found, given, limit=limit)
+            answers.append(Unlinked(side, options))
+    if pairs:
+        index = EvidenceIndex(task, given)
+        answers += [
+            Linked(source, target, confidence, index.evidence(source, target, limit=limit))
+            for source, target, confidence in pairs
+        ]
+    return Explanation(entity, tuple(answers), benchmark.names, benchmark.relation_names)
+
+
+def why(candidate: Candidate, rival: str) -> str:
+    """Why a candidate was not taken, in a few words."""
+    if candidate.reason == "seed":
+        return f"a seed links it to {rival}"
+    if candidate.reason == "linked":
+        return f"linked to {rival}, confidence {candidate.confidence:.2f}"
+    if candidate.reason == "left_out":
+        return f"left out by --min-confidence or --top: confidence {candidate.confidence:.2f}"
+    if candidate.reason == "unsure":
+        return "too unsure: leaving the link out gives the better F1"
+    return "has no link either, but the method of matching did not choose the pair"
+
+
+def steps(
+    some: tuple[Step[str], ...], short: Callable[[str], str] = str, between: str = ", "
+) -> str:
+    """Relations with an arrow that says which way they lead."""
+    return between.join(
+        f"{short(step.relation)} →" if step.outward else f"← {short(step.relation)}"
+        for step in some
+    )
+
+
+def _text(cell: object) -> str:
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+
+
+def _pairs(
+    benchmark: Benchmark, alignment: Alignment, side: Side, number: int
+) -> list[tuple[int, int, float | None]]:
+    """The seeds and links of an entity; a seed has no confidence."""
+    column = 0 if side == "source" else 1
+    seeds = benchmark.task.seeds
+    rows = (alignment.links[:, column] == number).nonzero().flatten()
+    pairs: list[tuple[int, int, float | None]] = [
+        (source, target, None) for source, target in seeds[seeds[:, column] == number].tolist()
+    ]
+    for row in rows.tolist():
+        source, target = alignment.links[row].tolist()
+        pairs.append((source, target, float(alignment.confidence[row])))
+    return pairs
+
+
+def _found(benchmark: Benchmark, name: str) -> dict[Side, int]:
+    """Side and number of the entity with this name; of both, where both graphs have one."""
+    sides: dict[Side, Names] = {"source": benchmark.names.source, "target": benchmark.names.target}
+    numbers = {side: int(names.ids_of([name])[0]) for side, names in sides.items()}
+    found = {side: number for side, number in numbers.items() if number >= 0}
+    if found:
+        return found
+    similar = [_similar(names, name) for names in sides.values()]
+    offered = [each for pair in zip_longest(*similar) for each in pair if each is not None]
+    hint = f" Did you mean {', '.join(repr(each) for each in offered[:SIMILAR])}?"
+    raise InputError(f"no entity of either graph is called {name!r}.{hint if offered else ''}")
+
+
+def _similar(names: Names, part: str) -> list[str]:
+    """Names that contain the text, the shortest first."""
+    if not part.strip():
+        return []
+    matches = names.arrow.filter(pc.match_substring(names.arrow, part.strip(), ignore_case=True))
+    lengths = pc.utf8_length(matches)
+    nearest = pc.select_k_unstable(
+        pa.table({"name": matches, "length": lengths}),
+        SIMILAR,
+        sort_keys=[("length", "ascending"), ("name", "ascending")],
+    )
+    return matches.take(nearest).to_pylist()  # type: ignore[no-any-return]

@@ -1,0 +1,29 @@
+"""Small HTML tables, for notebooks. Every text is escaped: a name may hold anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def html_table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
+) -> str:
+    """A title, a table, and a note below it; numbers are written as `shown` does."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<div><p><b>{escape(title)}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        + (f"<p>{escape(note)}</p></div>" if note else "</div>")
+    )
+
+
+def shown(value: object) -> str:
+    """A whole number with thousands set apart, another number with three decimals, or a text."""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

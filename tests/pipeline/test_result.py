@@ -1,0 +1,185 @@
+"""`AlignmentResult`: what can be done with it in Python, with names and without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import clusterea
+from clusterea.data.synthetic import SHAPES, generate
+from clusterea.errors import InputError
+from clusterea.report.explanation import Linked, Unlinked
+from clusterea.types import Benchmark, Names, Pair
+
+SHAPE = replace(
+    SHAPES["demo"], entities=Pair(150, 130), triples=Pair(700, 600), relations=Pair(9, 7)
+)
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Benchmark:
+    made = generate(SHAPE, seed=0)
+    names = made.names.map(lambda side: Names(f"{name}{HOSTILE}" for name in side))
+    links = made.test_links if len(made.test_links) else made.task.seeds
+    task = made.task.with_seeds(links[:40])
+    return Benchmark(task, links[40:], names, made.relation_names)
+
+
+@pytest.fixture(scope="module")
+def result(benchmark: Benchmark) -> clusterea.AlignmentResult:
+    return clusterea.align(benchmark, preset="fast", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def nameless(benchmark: Benchmark) -> clusterea.AlignmentResult:
+    return clusterea.align(benchmark.task, preset="fast", device="cpu")
+
+
+def test_links_by_name(result: clusterea.AlignmentResult, benchmark: Benchmark) -> None:
+    pytest.importorskip("pandas")
+    table = result.to_pandas()
+    source, target = result.alignment.links[0].tolist()
+    assert table["source"][0] == benchmark.names.source[source]
+    assert table["target"][0] == benchmark.names.target[target]
+    assert len(table) == len(result.alignment.links) > 10
+
+
+def test_links_by_number_where_there_are_no_names(nameless: clusterea.AlignmentResult) -> None:
+    pytest.importorskip("pandas")
+    table = nameless.to_pandas()
+    assert table[["source", "target"]].to_numpy().tolist() == nameless.alignment.links.tolist()
+    assert list(nameless.named.names.source[:2]) == ["0", "1"]
+
+
+def test_evaluation_by_the_benchmarks_test_links(
+    result: clusterea.AlignmentResult,
+    nameless: clusterea.AlignmentResult,
+    benchmark: Benchmark,
+) -> None:
+    assert result.evaluate() == result.evaluate(benchmark.test_links)
+    with pytest.raises(InputError, match="no test links to judge by"):
+        nameless.evaluate()
+
+
+def test_exported_links_load_again(
+    result: clusterea.AlignmentResult, benchmark: Benchmark, tmp_path: Path
+) -> None:
+    path = tmp_path / "links.tsv"
+    result.export(path, format="tsv")
+    result.export(str(tmp_path / "sure.tsv"), "tsv", min_confidence=1.0)
+    rows = [line.split("\t") for line in path.read_text().splitlines()[1:]]
+    assert len(rows) == len(result.alignment.links)
+    assert rows[0][0] in set(benchmark.names.source)
+    sure = int((result.alignment.confidence >= 1).sum())
+    assert len((tmp_path / "sure.tsv").read_text().splitlines()) == 1 + sure
+    with pytest.raises(InputError, match="unknown format 'tvs'.*Did you mean 'tsv'"):
+        result.export(path, format="tvs")
+    with pytest.raises(InputError, match=r"^min_confidence must be a number in \[0, 1\]. Got 60"):
+        result.export(path, format="tsv", min_confidence=60)
+
+
+def test_the_report_is_the_one_of_the_command_line(
+    result: clusterea.AlignmentResult, nameless: clusterea.AlignmentResult, tmp_path: Path
+) -> None:
+    result.report(tmp_path / "mine.html")
+    page = (tmp_path / "mine.html").read_text()
+    assert "<title>mine" in page
+    assert "label-propagation" in page  # the settings
+    nameless.report(str(tmp_path / "numbers.html"))
+    assert (tmp_path / "numbers.html").stat().st_size
+
+
+def test_a_link_is_explained_by_linked_neighbors(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    source, target = result.alignment.links[0].tolist()
+    names = benchmark.names.source[source], benchmark.names.target[target]
+    for name in names:
+        told = result.explain(name)
+        assert repr(told).startswith(f"{names[0]} = {names[1]} (confidence ")
+        (linked,) = told.answers
+        assert isinstance(linked, Linked)
+        supports = told.supports(linked)
+        assert len(supports) == min(12, linked.evidence.total) > 0
+        assert repr(told).count("\n") == 1 + len(supports)
+        assert supports[0].neighbors.source in repr(told)
+    shown = result.explain(names[0], limit=1)._repr_html_()
+    assert shown.count("<tr>") == 2
+    assert "<script>" not in shown
+
+
+def test_an_entity_without_a_link_has_candidates(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    lone = int(result.alignment.unmatched.source[0])
+    told = result.explain(benchmark.names.source[lone], limit=3)
+    (unlinked,) = told.answers
+    assert isinstance(unlinked, Unlinked)
+    first, last = result.similarity.row_offsets[lone : lone + 2].tolist()
+    best = int(result.similarity.columns[first:last][result.similarity.values[first:last].argmax()])
+    assert unlinked.candidates[0].entity == best
+    assert "(source) was matched to nothing: its best candidates" in repr(told)
+    assert benchmark.names.target[best] in repr(told)
+
+
+def test_an_entity_that_is_not_there_is_refused(
+    result: clusterea.AlignmentResult, nameless: clusterea.AlignmentResult
+) -> None:
+    with pytest.raises(InputError, match="no entity of either graph is called 'nobody'"):
+        result.explain("nobody")
+    source, target = nameless.alignment.links[0].tolist()
+    assert f"{source} = {target} (confidence" in repr(nameless.explain(source))
+
+
+def test_a_notebook_shows_the_surest_links_escaped(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    for value in (result, benchmark):
+        shown = value._repr_html_()
+        assert "&lt;script&gt;" in shown
+        assert "<script>" not in shown
+    rows = result._repr_html_().count("<tr>") - 1
+    assert rows == 10
+    surest = int(result.alignment.confidence.argmax())
+    name = benchmark.names.source[int(result.alignment.links[surest, 0])]
+    assert name.removesuffix(HOSTILE) in result._repr_html_()
+
+
+def test_reprs_are_short(result: clusterea.AlignmentResult) -> None:
+    assert repr(result).startswith(f"AlignmentResult(Alignment({len(result.alignment.links):,} li")
+    assert "models: label-propagation; samplers: none" in repr(result)
+    assert len(repr(result)) < 300
+    assert len(repr(result.config)) < 150
+
+
+def test_two_graphs_in_one_call(benchmark: Benchmark) -> None:
+    def rows(side: str) -> list[tuple[str, str, str]]:
+        graph = getattr(benchmark.task.graphs, side)
+        names, relations = getattr(benchmark.names, side), getattr(benchmark.relation_names, side)
+        return [(names[h], relations[r], names[t]) for h, r, t in graph.triples.tolist()]
+
+    def pairs(links: clusterea.types.IntArray) -> list[tuple[str, str]]:
+        return [(benchmark.names.source[s], benchmark.names.target[t]) for s, t in links.tolist()]
+
+    found = clusterea.align(
+        rows("source"),
+        rows("target"),
+        seeds=pairs(benchmark.task.seeds),
+        test_links=pairs(benchmark.test_links),
+        preset="fast",
+        device="cpu",
+    )
+    assert found.benchmark is not None
+    assert len(found.benchmark.test_links) == len(benchmark.test_links)
+    assert found.evaluate().test_links == len(benchmark.test_links)
+
+
+def test_a_benchmark_and_more_data_is_refused(benchmark: Benchmark) -> None:
+    refused = pytest.raises(InputError, match="^a Benchmark has its graphs and links: .* by name")
+    with refused:
+        clusterea.align(benchmark, links={})  # type: ignore[call-overload]
+    with refused:
+        clusterea.align(benchmark, "fast")  # type: ignore[call-overload]
