@@ -16,6 +16,7 @@ from clusterea.data.id_names import rename_ids
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.named_graph import NamedGraph
+from clusterea.data.numbering import canonical
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
 from clusterea.errors import InputError, unknown_name
@@ -163,7 +164,7 @@ def _assemble(
 
     entities = named_by(layout.entity_names, keys)
     known = known_pairs(layout, keys, entities, split, sources, blank_nodes, dropped)
-    return Benchmark(
+    as_read = Benchmark(
         AlignmentTask(
             graphs.map(lambda named: named.graph),
             known.seeds,
@@ -178,6 +179,7 @@ def _assemble(
         layout.format,
         known.seeds_from,
     )
+    return canonical(as_read)
 
 
 def _dangling(layout: Layout, keys: Pair[Names]) -> Pair[IntArray] | None:
