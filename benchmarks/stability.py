@@ -117,11 +117,11 @@ def aligned(pair: Benchmark, variant: Variant, preset: str, folder: Path) -> tup
         Names(names[place]).ids_of(side.take(found[:, place]))
         for place, side in enumerate(read_back.names)
     ]
-    links = set(zip(*(end.tolist() for end in ends), strict=True))
+    found_links: Links = set(zip(ends[0].tolist(), ends[1].tolist(), strict=True))
     hits = metrics["test_candidates"]["source_to_target"]["hits@1"]
-    return {"links": len(links), "hits@1": 100 * hits} | {
+    return {"links": len(found_links), "hits@1": 100 * hits} | {
         name: 100 * metrics["matching"][name] for name in ("precision", "recall", "f1")
-    }, links
+    }, found_links
 
 
 def measure(pair: str, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
