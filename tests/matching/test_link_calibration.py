@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor
 
 from clusterea.matching.calibration import (
-    ENOUGH,
     FEWEST,
     HeldOut,
     abstain_below,
@@ -208,12 +209,38 @@ def test_the_number_of_counterparts_is_bounded_from_above(seed: int) -> None:
         assert 0.95 * world.matchable < found < 1.3 * world.matchable
 
 
-def test_without_enough_found_every_link_is_given() -> None:
+def test_where_nothing_is_found_every_link_is_given() -> None:
     confidence = torch.rand(500, generator=drawn(0))
-    for count in (0, ENOUGH - 1):
-        known = HeldOut(torch.arange(count), torch.ones(count, dtype=torch.bool), 100)
-        assert abstain_below(confidence, known, 500) == 0
-        assert num_matchable(confidence, known, 500) == 500
+    known = HeldOut(torch.arange(40), torch.zeros(40, dtype=torch.bool), 100)
+    assert abstain_below(confidence, known, 500) == 0
+    assert num_matchable(confidence, known, 500) == 500
+
+
+@pytest.mark.parametrize("others", [0, 20_000])
+def test_one_example_more_or_less_moves_the_cut_a_little(others: int) -> None:
+    world = World(10_000, others, held=55, ease=0.0)
+    given = []
+    for kept in range(10, 55):
+        fewer = HeldOut(world.known.links[:kept], world.known.is_right[:kept], kept)
+        threshold = abstain_below(world.confidence, fewer, world.size)
+        given.append(int((world.confidence >= threshold).sum()))
+    steps = [abs(one - other) / one for one, other in pairwise(given)]
+    assert max(steps) < 0.2
+    assert max(given) < 0.8 * world.size
+
+
+def test_expected_coefficients_hold_until_examples_speak_against_them() -> None:
+    others, chance, _ = logistic(5000, seed=40)
+
+    def error(examples: int, expected: list[float] | None, seed: int) -> float:
+        features, _, is_right = logistic(examples, seed)
+        fitted = calibrate(features, is_right, among=others, expected=expected)
+        return float((fitted.confidence(others) - chance).abs().mean())
+
+    expected = [2.0, -0.3, 0.0]
+    for seed in range(50, 60, 2):
+        assert error(30, expected, seed) < error(30, None, seed)
+        assert error(20_000, [0.0, 2.0, 1.0], seed) < 0.02
 
 
 def test_equal_confidences_are_given_or_left_together() -> None:

@@ -26,6 +26,7 @@ from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
 from clusterea.data.named_graph import NamedGraph
+from clusterea.data.numbering import canonical
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
 from clusterea.errors import InputError, unknown_name
@@ -217,7 +218,7 @@ def _assemble(
 
     entities = named_by(layout.entity_names, keys)
     known = known_pairs(layout, keys, entities, split, sources, blank_nodes, dropped)
-    return Benchmark(
+    as_read = Benchmark(
         AlignmentTask(
             graphs.map(lambda named: named.graph),
             known.seeds,
@@ -233,6 +234,7 @@ def _assemble(
         known.seeds_from,
         notes=notes(),
     )
+    return canonical(as_read)
 
 
 def _dangling(layout: Layout, keys: Pair[Names]) -> Pair[IntArray] | None:

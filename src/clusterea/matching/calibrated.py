@@ -16,8 +16,10 @@ from clusterea.matching.calibration import (
     held_out,
     touches,
 )
-from clusterea.matching.features import link_features
+from clusterea.matching.features import FEATURES, link_features
 from clusterea.types import Alignment, AlignmentTask, Similarity
+
+EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,7 @@ def fit_confidence(
     if len(known.links) < FEWEST:
         return None
     features = link_features(similarity, trial.links, task)
-    calibration = calibrate_held_out(features, known, task.num_undecided)
+    calibration = calibrate_held_out(features, known, task.num_undecided, EXPECTED)
     tried = calibration.confidence(features)
     least = abstain_below(tried, known, min(task.num_undecided))
     return FittedConfidence(calibration, least, len(known.links))
@@ -73,7 +75,7 @@ def chances(
     features = link_features(similarity, links, task)
 
     def taught(by: HeldOut) -> Tensor:
-        return calibrate_held_out(features, by, task.num_undecided).confidence(features)
+        return calibrate_held_out(features, by, task.num_undecided, EXPECTED).confidence(features)
 
     sure = taught(known)
     halves = [held_out(links, pairs[start::2]) for start in (0, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,10 +12,10 @@ from clusterea.types import IntArray, Pair
 
 FEWEST = 20  # examples that a relation is fitted to; fewer tell how many are right, no more
 RIDGE = 0.3  # weight of the squared coefficients; 3 would make the surest links underconfident
+TRUST = 3.0  # the same where coefficients are expected: what counts is how far they are from these
 STEPS = 100  # Newton's; it takes some 10
 CLOSE = 1e-9  # a step that moves no coefficient further is the last
-ENOUGH = 30  # held-out pairs found, from which on their share is more than a guess
-DEVIATIONS = 2.0  # standard deviations that a bound allows for
+SHARPNESS = 12  # power of a confidence: what a link counts in an estimate from the surest links
 LARGEST_SHIFT = 30.0  # of a logit: what is left of any chance is nothing
 HALVINGS = 40  # of it: the last is far below what shows
 
@@ -71,7 +72,14 @@ def touches(links: Tensor, pairs: Tensor) -> Tensor:
     return torch.isin(links[:, 0], pairs[:, 0]) | torch.isin(links[:, 1], pairs[:, 1])
 
 
-def calibrate(features: Tensor, is_right: Tensor, weights: Tensor | None = None) -> Calibration:
+def calibrate(
+    features: Tensor,
+    is_right: Tensor,
+    weights: Tensor | None = None,
+    *,
+    among: Tensor | None = None,
+    expected: Sequence[float] | None = None,
+) -> Calibration:
     """The relation that is likeliest for the examples: ridge logistic regression, by Newton.
 
     It is not fitted to a target of 1 for right and 0 for wrong but to (r + 1) / (r + 2) and
@@ -84,23 +92,37 @@ def calibrate(features: Tensor, is_right: Tensor, weights: Tensor | None = None)
         features: (examples, features), finite.
         is_right: (examples,) bool.
         weights: (examples,): how many links each stands for; 1 if not given.
+        among: (links, features): those that features are standardized by; the examples if not
+            given.
+        expected: The coefficients of the features, as they are, that hold until examples speak
+            against them; 0 if not given.
     """
     rows = features.detach().double().cpu()
     right = is_right.cpu()
     weight = torch.ones(len(rows)).double() if weights is None else weights.double().cpu()
     num_right, num_wrong = float(weight[right].sum()), float(weight[~right].sum())
-    means, scales = _standard(rows)
+    means, scales = _standard(rows if among is None else among.detach().double().cpu())
     if len(rows) < FEWEST:
         share = torch.tensor((num_right + 1) / (num_right + num_wrong + 2)).double()
         return Calibration(means, scales, torch.zeros_like(means), share.logit())
     goal = torch.where(right, (num_right + 1) / (num_right + 2), 1 / (num_wrong + 2)).double()
     ones = rows.new_ones(len(rows), 1)
     standard = torch.cat([(rows - means) / scales, ones], dim=1)
-    solution = _newton(standard, (weight * goal) @ standard, weight)
+    center = torch.zeros_like(standard[0])
+    if expected is not None:
+        center[:-1] = torch.tensor(expected).double() * scales
+    ridge = torch.full_like(center, RIDGE if expected is None else TRUST)
+    ridge[-1] = 1e-6  # the least that keeps the equations solvable
+    solution = _newton(standard, (weight * goal) @ standard, weight, center, ridge)
     return Calibration(means, scales, solution[:-1], solution[-1])
 
 
-def calibrate_held_out(features: Tensor, known: HeldOut, undecided: Pair[int]) -> Calibration:
+def calibrate_held_out(
+    features: Tensor,
+    known: HeldOut,
+    undecided: Pair[int],
+    expected: Sequence[float] | None = None,
+) -> Calibration:
     """The relation for links of entities that have a counterpart, as the held-out pairs show it.
 
     A right link is among the examples if its one pair is held out. A wrong link between entities of
@@ -112,13 +134,14 @@ def calibrate_held_out(features: Tensor, known: HeldOut, undecided: Pair[int]) -
         features: (links, features): of all links.
         known: From `held_out`.
         undecided: How many entities of each side no seed decides, the held-out ones included.
+        expected: As for `calibrate`.
     """
     examples, right = features[known.links], known.is_right
     most = min(undecided)
     both = 1.0
     for _ in range(2):
         weights = torch.where(right, 1.0, 1.0 - both / 2)
-        calibration = calibrate(examples, right, weights)
+        calibration = calibrate(examples, right, weights, among=features, expected=expected)
         confidence = calibration.confidence(features)
         matchable = num_matchable(confidence, known, most)
         both = sum(min(1.0, matchable / max(side, 1)) for side in undecided) / 2
@@ -128,27 +151,23 @@ def calibrate_held_out(features: Tensor, known: HeldOut, undecided: Pair[int]) -
 def num_matchable(confidence: Tensor, known: HeldOut, most: int) -> float:
     """How many undecided entities of a side have a counterpart, at a guess: rather too many.
 
-    Of those that have one, the same share is found with at least a given confidence as of the
-    held-out pairs. All that are found so sure are about the sum of these confidences, or fewer,
-    since links between two entities without counterparts count too. So that sum over that share is
-    an upper bound at each confidence, but for the error of the share, `DEVIATIONS` of which
-    are added; the least of the bounds is taken (positive and unlabeled examples: Elkan and
-    Noto, 2008; Blanchard et al., 2010).
+    Of those that have one, the same share is found so sure as of the held-out pairs. All that are
+    found so sure are about the sum of their confidences. The quotient is the estimate. Links
+    between two entities without counterparts add to that sum, but few of these are very sure. So
+    each link counts its confidence to the power of `SHARPNESS` (positive and unlabeled examples:
+    Elkan and Noto, 2008). No single example decides, as it would at a threshold.
 
     Args:
         confidence: (links,): of all links.
         known: What the held-out pairs say about some of them.
-        most: More cannot be: the undecided entities of the smaller side.
+        most: More cannot be: the undecided entities of the smaller side. Also where none is found.
     """
-    found = confidence[known.found].sort(descending=True).values.double().cpu()
-    if len(found) < ENOUGH:
+    sure = confidence.double().cpu()
+    counts = sure**SHARPNESS
+    found = float(counts[known.found.cpu()].sum())
+    if not found:
         return float(most)
-    rising = confidence.sort().values.double().cpu()
-    sums = torch.cat([rising.new_zeros(1), rising.flip(0).cumsum(0)])
-    mass = sums[len(rising) - torch.searchsorted(rising, found)]
-    count = len(found) - torch.searchsorted(found.flip(0), found)  # equal ones count together
-    bounds = mass / (count / known.num_pairs) * (1 + DEVIATIONS * count.rsqrt())
-    return min(float(most), float(bounds[ENOUGH - 1 :].min()))
+    return min(float(most), float(sure @ counts) / found * known.num_pairs)
 
 
 def abstain_below(confidence: Tensor, known: HeldOut, most: int) -> float:
@@ -161,14 +180,14 @@ def abstain_below(confidence: Tensor, known: HeldOut, most: int) -> float:
     there must be, N times the share of held-out pairs found. A link is worth giving if it is right
     with a chance of F1 / 2: where all have counterparts, and most are found, few are left out.
 
-    0, which is every link, where fewer than `ENOUGH` held-out pairs are found.
+    0, which is every link, where no held-out pair is found.
 
     Args:
         confidence: (links,): of all links.
         known: What the held-out pairs say about some of them.
         most: The undecided entities of the smaller side.
     """
-    if len(known.found) < ENOUGH:
+    if not len(known.found):
         return 0.0
     matchable = num_matchable(confidence, known, most)
     falling = confidence.sort(descending=True).values.double().cpu()
@@ -201,25 +220,25 @@ def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
     return means, torch.where(scales > 1e-6 * means.abs(), scales, 1.0)
 
 
-def _newton(rows: Tensor, goal: Tensor, weight: Tensor) -> Tensor:
-    """(columns,): what minimizes the cross entropy and the ridge; the last column has none.
+def _newton(rows: Tensor, goal: Tensor, weight: Tensor, center: Tensor, ridge: Tensor) -> Tensor:
+    """(columns,): what minimizes the cross entropy and the ridge.
 
     Args:
         rows: (examples, columns).
         goal: (columns,): what the rows, each as often as it is right, sum to.
         weight: (examples,).
+        center: (columns,): where the ridge is zero.
+        ridge: (columns,): its weights.
     """
-    ridge = torch.full_like(goal, RIDGE)
-    ridge[-1] = 1e-6  # the least that keeps the equations solvable
 
     def loss(at: Tensor) -> float:
         entropy = weight @ torch.nn.functional.softplus(rows @ at) - goal @ at
-        return float(entropy + (ridge * at**2).sum() / 2)
+        return float(entropy + (ridge * (at - center) ** 2).sum() / 2)
 
-    solution, least = torch.zeros_like(goal), loss(torch.zeros_like(goal))
+    solution, least = center, loss(center)
     for _ in range(STEPS):
         chance = (rows @ solution).sigmoid()
-        slope = rows.T @ (weight * chance) - goal + ridge * solution
+        slope = rows.T @ (weight * chance) - goal + ridge * (solution - center)
         curve = (rows.T * (weight * chance * (1 - chance))) @ rows + ridge.diag()
         step = torch.linalg.solve(curve, slope)
         while loss(solution - step) > least and float(step.abs().max()) >= CLOSE:

@@ -24,7 +24,7 @@ class Cells:
 
     ends: Pair[Tensor]  # (cells,) int64: the source entity and the target entity of each
     values: Tensor  # (cells,) floating point
-    keys: Pair[Tensor]  # (entities,) int64 of each side: hashes of names
+    keys: Pair[Tensor]  # (entities,) int64 of each side
     seed: int
 
     def __len__(self) -> int:

@@ -9,19 +9,21 @@ from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import offsets_of, segment_sum
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
-FEATURES = (
-    "score",
-    "row margin",  # over the best other score of the row; the score itself without one
-    "column margin",
-    "row best",  # 1 where no score of the row is higher
-    "column best",
-    "source degree",  # log(1 + distinct neighbors)
-    "target degree",
-    "support",  # log(1 + neighbors of the source whose partner is a neighbor of the target)
-    "rare support",  # log(1 + the same, each by how few neighbors it has itself)
-    "source share",  # of the source's neighbors, those that support
-    "target share",
-)
+# Each with the coefficient that it can be expected to have in the log odds that a link is right:
+# rounded from fits to all links of three generated pairs and of IDS15K EN-FR, which agree well.
+FEATURES = {
+    "score": 4.5,
+    "row margin": 0.5,  # over the best other score of the row; the score itself without one
+    "column margin": 0.5,
+    "row best": 0.0,  # 1 where no score of the row is higher
+    "column best": 0.0,
+    "source degree": 0.0,  # log(1 + distinct neighbors)
+    "target degree": 0.0,
+    "support": 1.6,  # log(1 + neighbors of the source whose partner is a neighbor of the target)
+    "rare support": 0.0,  # log(1 + the same, each by how few neighbors it has itself)
+    "source share": 0.7,  # of the source's neighbors, those that support
+    "target share": 1.4,
+}
 
 
 @torch.no_grad()

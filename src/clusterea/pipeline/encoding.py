@@ -21,11 +21,14 @@ MOST_HELD = 0.1  # of the seeds, where the share asked for is less than the fewe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A task to learn from, and how artifacts of it are told from others'."""
+    """A task to learn from, its seeds in order, and how artifacts of it are told from others'."""
 
     task: AlignmentTask
     parents: Mapping[str, str]
     fold: str = ""  # which pseudo-seeds are left out, if any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", self.task.in_order())
 
     def recipe(self) -> dict[str, str]:
         """What the recipe of something learned from it says of it."""
@@ -93,6 +96,7 @@ def held_out_stage(
     count = num_held_out(task.num_seeds, config.held_out)
     if not count:
         return "", None, task
+    task = task.in_order()
     draw = np.random.default_rng(derived_seed(config.seed, "held out"))
     is_held = np.zeros(task.num_seeds, dtype=bool)
     is_held[draw.permutation(task.num_seeds)[:count]] = True

@@ -20,7 +20,7 @@ class AlignmentTask:
 
     graphs: Pair[KnowledgeGraph]
     seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
-    keys: Pair[IntArray] | None = None  # a hash of each entity's name: what decides a tie
+    keys: Pair[IntArray] | None = None  # a hash for each entity: what decides a tie
     structural: Pair[IntArray] = NO_ENTITIES  # carry structure, but are never linked: blank nodes
 
     def __post_init__(self) -> None:
@@ -63,6 +63,11 @@ class AlignmentTask:
     def with_seeds(self, seeds: IntArray) -> AlignmentTask:
         """The same graphs with other seeds."""
         return AlignmentTask(self.graphs, seeds, self.tie_keys, self.structural)
+
+    def in_order(self) -> AlignmentTask:
+        """The same task, its seeds by their keys: then draws by place ignore how it was written."""
+        order = self.tie_keys.source[self.seeds[:, 0]].argsort(kind="stable")
+        return self.with_seeds(self.seeds[order])
 
     def swap(self) -> AlignmentTask:
         """The same task seen from the other side."""
