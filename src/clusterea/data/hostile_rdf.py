@@ -54,7 +54,7 @@ class _Guard(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))
+        data = self._file.read(len(buffer))
         if data:
             self._check(data)
         else:
