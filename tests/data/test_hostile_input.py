@@ -104,6 +104,22 @@ def test_triples_in_triples(write_files: WriteFiles) -> None:
     assert read_graph(path).dropped["triples about triples"] == 3
 
 
+@pytest.mark.parametrize("start", ['{"@id":"a:a","a:b":', "[", '{"@graph":['])
+def test_json_in_json(start: str, write_files: WriteFiles) -> None:
+    path = write_files({"g.jsonld": start * 5000}) / "g.jsonld"  # takes the parser minutes
+    with pytest.raises(DataError, match="g.jsonld: expected JSON at most 200 brackets deep"):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("shift", range(-3, 4))
+def test_brackets_in_strings_are_text(shift: int, write_files: WriteFiles) -> None:
+    start, unit = '{"@id": "a:a", "a:b": {"@id": "a:c"}, "a:n": "', r"\"\\" + "[" * 300
+    # The reader's look ends before or inside of what is escaped.
+    room = 65_536 - len(start) - 100 * len(unit) - shift
+    path = write_files({"g.jsonld": " " * room + start + unit * 300 + '"}'}) / "g.jsonld"
+    assert read_graph(path).graph.num_triples == 1
+
+
 def test_a_compressed_file_without_end(write_files: WriteFiles) -> None:
     packed = gzip.compress(b"<a:a> <a:b> <a:c> .\n" * 5_000_000, compresslevel=1)  # of 100 MB
     folder = write_files({"g.nt.gz": packed, "t.tsv": "x\tr\ty\n", "l.tsv": "a:a\tx\n"})

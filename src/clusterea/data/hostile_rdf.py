@@ -1,7 +1,8 @@
 """Stops RDF that would take all memory or all of the stack, or is cut off, where a parser does not.
 
 An XML entity that stands for ten others, which each stand for ten others, and so on, grows without
-bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack.
+bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack, and
+objects inside objects of JSON-LD take it hours.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LONGEST_ENTITY = 300  # bytes, with the entities in it expanded
 MOST_GROWTH = 10  # times the text, of what all references expand to
 _SMALL = 1 << 20  # bytes of expanded references that are never too much
 DEEPEST_TRIPLE = 100
+DEEPEST_JSON = 200  # brackets
 _LONGEST_DECLARATION = 4_096
 _CHUNK_BYTES = 1 << 16
 _DECLARATION = re.compile(rb'<!ENTITY([^"<]*)"([^"<]*)"')
@@ -30,13 +32,15 @@ _END_BYTES = 1 << 12
 _ADVICE = "Write it without them, as Turtle is."
 _REFERENCE = re.compile(rb"&([^;&]*);")
 _PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|(\Z))', re.DOTALL)  # or the start of one
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
 
 
 def guarded(file: io.BufferedReader, path: Path, format_name: str) -> io.BufferedReader:
     """The file's content, which raises a `DataError` where it is an attack or is cut off."""
-    guard = _Xml(file, path) if format_name == "rdfxml" else _Nesting(file, path)
-    return io.BufferedReader(guard, _CHUNK_BYTES)
+    kind = {"rdfxml": _Xml, "jsonld": _Json}.get(format_name, _Nesting)
+    return io.BufferedReader(kind(file, path), _CHUNK_BYTES)
 
 
 class _Guard(io.RawIOBase):
@@ -50,7 +54,7 @@ class _Guard(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))
+        data = self._file.read(len(buffer))
         if data:
             self._check(data)
         else:
@@ -147,3 +151,28 @@ class _Nesting(_Guard):
                 problem = f"expected triples in triples at most {DEEPEST_TRIPLE} deep, got more."
                 raise DataError(self._path, problem)
         self._rest = text[max(end, len(text) - 2) :]
+
+
+class _Json(_Guard):
+    """Bounds how deep objects and lists lie in each other."""
+
+    _depth = 0
+    _in_string = False
+    _rest = b""  # a backslash whose character comes with the next bytes
+
+    def _check(self, data: bytes) -> None:
+        text = self._rest + data
+        escapes = (len(text) - len(text.rstrip(b"\\"))) % 2
+        self._rest = text[len(text) - escapes :]
+        text = text[: len(text) - escapes]
+        text = b'"' + text if self._in_string else text
+        self._in_string = False
+        for bracket in _STRING.sub(self._leave_out, text).translate(None, _NO_BRACKETS):
+            self._depth += 1 if bracket in b"[{" else -1
+            if self._depth > DEEPEST_JSON:
+                problem = f"expected JSON at most {DEEPEST_JSON} brackets deep, got more."
+                raise DataError(self._path, problem)
+
+    def _leave_out(self, string: re.Match[bytes]) -> bytes:
+        self._in_string = string[1] is not None
+        return b""
