@@ -285,6 +285,16 @@ def test_places(
     refused(clusterea_command("info", *arguments), message)
 
 
+def test_parquet_without_links(write_files: WriteFiles, clusterea_command: Command) -> None:
+    folder = write_files({"one": "a\tr\tb\n", "two": "x\ts\ty\n"})
+    table = pa.table({"source": ["a"], "target": ["x"]}).slice(1)
+    pq.write_table(table, folder / "links.parquet")
+    ran = clusterea_command(
+        "info", folder / "one", folder / "two", "--links", folder / "links.parquet"
+    )
+    refused(ran, "links.parquet: expected links, got none")
+
+
 def test_a_path_that_looks_like_markup(write_files: WriteFiles, clusterea_command: Command) -> None:
     folder = write_files({f"we[red]y[/x]/{name}": text for name, text in GOOD.items()})
     assert clusterea_command("info", folder / "we[red]y[/x]").code == 0

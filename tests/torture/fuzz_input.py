@@ -49,6 +49,7 @@ SUFFIXES = (
         ".obo",
     ),
 )
+LARGEST = 64 << 20  # bytes of an input, unpacked: damage can make a file of gigabytes
 SECONDS = 20.0  # for one input
 MEMORY = 4 << 30  # bytes of address space for a worker
 READ, REFUSED, FAILED = "read", "refused", "failed"
@@ -93,7 +94,8 @@ def run_input(seed: int, number: int, folder: Path) -> tuple[str, str]:
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-    return case, outcome_of(clusterea.load, folder, arguments, options)
+    bounded = {**options, "max_input_size": LARGEST}
+    return case, outcome_of(clusterea.load, folder, arguments, bounded)
 
 
 def work(pipe: Connection, seed: int, place: str) -> None:

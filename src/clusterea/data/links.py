@@ -58,6 +58,8 @@ def read_links(path: Path) -> NamedLinks:
     table = read_columns(
         path, format_name, link_header, wanted=LINK_COLUMNS, hint="Is this a triples file?"
     )
+    if not table.num_rows:
+        raise DataError(path, "expected links, got none.")
     return NamedLinks(path, (Pair(*table.columns).map(to_names),))
 
 
