@@ -10,19 +10,20 @@ from clusterea.numerics.segments import offsets_of, segment_sum
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
 # Each with the coefficient that it can be expected to have in the log odds that a link is right:
-# rounded from fits to all links of three generated pairs and of IDS15K EN-FR, which agree well.
+# means of fits to all links of generated pairs (`benchmarks/stability.py --coefficients`). Features
+# that say nearly the same as others are expected to add nothing.
 FEATURES = {
-    "score": 4.5,
-    "row margin": 0.5,  # over the best other score of the row; the score itself without one
-    "column margin": 0.5,
+    "score": 5.0,
+    "row margin": 0.4,  # over the best other score of the row; the score itself without one
+    "column margin": 0.9,
     "row best": 0.0,  # 1 where no score of the row is higher
     "column best": 0.0,
     "source degree": 0.0,  # log(1 + distinct neighbors)
     "target degree": 0.0,
-    "support": 1.6,  # log(1 + neighbors of the source whose partner is a neighbor of the target)
+    "support": 1.8,  # log(1 + neighbors of the source whose partner is a neighbor of the target)
     "rare support": 0.0,  # log(1 + the same, each by how few neighbors it has itself)
-    "source share": 0.7,  # of the source's neighbors, those that support
-    "target share": 1.4,
+    "source share": 1.4,  # of the source's neighbors, those that support
+    "target share": 1.9,
 }
 
 
