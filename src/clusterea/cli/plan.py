@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from clusterea.cli.progress import size
 from clusterea.config import LABEL_PROPAGATION, Config, PropagationConfig, config_with
+from clusterea.files import readable_size
 from clusterea.pipeline.encoding import num_held_out
 from clusterea.pipeline.memory import available, expected_memory, widths
 
@@ -51,7 +51,9 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
     needed = expected.gpu if place.type == "cuda" else expected.host
     free = allowed or available(place)
     if free is not None and needed > free:
-        lines.append(f"This may not fit into {size(free)}. {_advice(task, config, place, free)}")
+        lines.append(
+            f"This may not fit into {readable_size(free)}. {_advice(task, config, place, free)}"
+        )
     return escape("\n".join(lines))
 
 
@@ -97,7 +99,9 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
 
 
 def _memory(host: int, gpu: int) -> str:
-    return f"{size(host)} of memory" + (f" and {size(gpu)} on the GPU" if gpu else "")
+    return f"{readable_size(host)} of memory" + (
+        f" and {readable_size(gpu)} on the GPU" if gpu else ""
+    )
 
 
 # Seconds for a step of training at a row touched, for a number of labels and their features, for

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from clusterea.cli.console import ERRORS
+from clusterea.files import readable_size
 from clusterea.pipeline import StageCost
 from clusterea.pipeline.align import Silent
 
@@ -148,15 +149,5 @@ def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
 def _costs(cost: StageCost) -> str:
     if cost.reused:
         return "was there already"
-    gpu = f", {size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
-    return f"{cost.seconds:.1f} s, {size(cost.peak_host_bytes)}{gpu}"
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"
+    gpu = f", {readable_size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
+    return f"{cost.seconds:.1f} s, {readable_size(cost.peak_host_bytes)}{gpu}"
