@@ -34,6 +34,10 @@ class DataError(InputError):
         )  # one line, whatever a parser said
 
 
+class DamagedError(DataError):
+    """A file of a run is missing, or is not as it was written."""
+
+
 class DownloadError(InputError):
     """A download can't be had or can't be trusted."""
 

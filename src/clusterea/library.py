@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ from clusterea.config import FusionConfig
 from clusterea.config import preset as find_preset
 from clusterea.pipeline import AlignmentResult, Observer, choose_device
 from clusterea.pipeline import align as run_stages
+from clusterea.pipeline.align import check_names
+from clusterea.run_lock import run_lock
 from clusterea.types import AlignmentTask, IntArray, Pair, Partition, Similarity
-from clusterea.workspace import Workspace
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,6 +33,7 @@ def align(
     seed: int = 0,
     device: str = "auto",
     run: str | Path | None = None,
+    overwrite: bool = False,
     observer: Observer | None = None,
 ) -> AlignmentResult:
     """Which entities of the task's two graphs are the same.
@@ -52,6 +56,7 @@ def align(
         seed: Same seed, same result.
         device: auto, cpu or cuda.
         run: A folder that keeps each stage's result, so that a second call finds it.
+        overwrite: Remove the run that the folder holds, and begin anew.
         observer: Told how far things are.
     """
     larger = max(graph.num_entities for graph in task.graphs)
@@ -61,8 +66,14 @@ def align(
         else settings
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
-    workspace = None if run is None else Workspace(Path(run))
-    return run_stages(task, config, choose_device(device), workspace=workspace, observer=observer)
+    stages = partial(run_stages, task, config, choose_device(device), observer=observer)
+    if run is None:
+        return stages()
+    check_names(config)  # before a folder is made
+    with run_lock(Path(run), "clusterea.align"):
+        workspace = Workspace(Path(run))
+        workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
+        return stages(workspace=workspace)
 
 
 def fuse(

@@ -11,20 +11,23 @@ from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.cli.locked import locks_run
 from clusterea.cli.plan import plan
 from clusterea.cli.progress import watcher
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.preset import listed
 from clusterea.pipeline import align as run_align
 from clusterea.pipeline import choose_device
+from clusterea.pipeline.align import check_names
 from clusterea.pipeline.memory import largest_batch, limit_memory, parse_size
 from clusterea.pipeline.outputs import write_outputs
-from clusterea.workspace import Workspace
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from clusterea.types import AlignmentTask, Benchmark, Metrics
 
 
+@locks_run
 @takes_data
 def align(
     data: DataOptions,
@@ -62,6 +65,10 @@ def align(
             metavar="SIZE", help="At most so much, as 20GiB: of the GPU, or of the host without."
         ),
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Remove the run that --out holds, and begin anew."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -88,11 +95,14 @@ def align(
         bound = f"sampling.max_batch={largest_batch(allowed, place, config, task)}"
         return choose(settings=[bound, *(settings or [])])
 
-    _check_names(configured(None))  # so that a wrong one is refused before anything is read
+    check_names(configured(None))  # so that a wrong one is refused before anything is read
     workspace = Workspace(out)
     benchmark = data.load(quiet=quiet or json_lines)
     task = benchmark.task
     config = configured(task)
+    of_task = task_key(task)
+    if not overwrite:
+        workspace.check_task(of_task)
     planned = plan(benchmark, config, place, allowed)
     if dry_run:
         OUTPUT.print(planned, soft_wrap=True)
@@ -103,24 +113,15 @@ def align(
             ERRORS.print(planned, soft_wrap=True)
         if allowed is not None:
             limit_memory(place, allowed)
-        workspace.save_benchmark(benchmark)
         with watching as observer:
+            workspace.claim(of_task, overwrite=overwrite)
+            workspace.save_benchmark(benchmark, observer.warn)
             result = run_align(task, config, place, workspace=workspace, observer=observer)
             metrics = write_outputs(workspace, benchmark, result, place, observer)
     except KeyboardInterrupt:
         watching.stopped()
         raise typer.Exit(130) from None
     _print_result(workspace, benchmark, len(result.alignment.links), metrics)
-
-
-def _check_names(config: Config) -> None:
-    from clusterea.models import check_model
-    from clusterea.samplers import find_sampler
-
-    for model in config.models:
-        check_model(model)
-    for sampler in config.samplers:
-        find_sampler(sampler)
 
 
 def _print_result(

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT, show_warning
+from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device, Run, Seed
 from clusterea.config import MatchingConfig
 from clusterea.pipeline import Artifacts, choose_device, match_stage
@@ -16,6 +17,7 @@ from clusterea.pipeline.stored import current_key, stored_similarity, stored_tri
 from clusterea.workspace import Workspace
 
 
+@locks_run
 def match(
     run: Run,
     method: Annotated[
@@ -42,7 +44,7 @@ def match(
     fuse_key = current_key(workspace, "fuse", task)
     trial = stored_trial(workspace, task, fuse_key)
     key, alignment = match_stage(
-        Artifacts(workspace), fuse_key, task, lambda: similarity, config, place, trial
+        Artifacts(workspace, show_warning), fuse_key, task, lambda: similarity, config, place, trial
     )
     write_links(workspace, benchmark, similarity, alignment, seed=config.seed, device=place)
     source, target = alignment.unmatched.map(len)

@@ -11,7 +11,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from clusterea.cli.console import ERRORS
+from clusterea.cli.console import ERRORS, show_warning
 from clusterea.files import readable_size
 from clusterea.pipeline import StageCost
 from clusterea.pipeline.align import Silent
@@ -98,6 +98,9 @@ class Bars(Watcher):
     def end(self, cost: StageCost) -> None:
         self._bars.update(self._task, completed=1, total=1, what=_costs(cost))
 
+    def warn(self, message: str) -> None:
+        show_warning(message)
+
 
 class Log(Watcher):
     """Whole lines, few of them: for files and pipes."""
@@ -116,6 +119,9 @@ class Log(Watcher):
     def end(self, cost: StageCost) -> None:
         ERRORS.print(f"{cost.stage}: {_costs(cost)}", soft_wrap=True)
 
+    def warn(self, message: str) -> None:
+        show_warning(message)
+
 
 class JsonLines(Watcher):
     """One JSON object a line on standard error."""
@@ -128,6 +134,9 @@ class JsonLines(Watcher):
 
     def end(self, cost: StageCost) -> None:
         self._say({"event": "end", **cost.to_dict()})
+
+    def warn(self, message: str) -> None:
+        self._say({"event": "warning", "message": message})
 
     def stopped(self) -> None:
         self._say({"event": "stopped"})
