@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test quick check format bench docs clean
+.PHONY: help install demo test quick torture check format bench docs clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,6 +44,13 @@ check: install ## format, lint, types and import layers
 format: install ## put the code into form
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# `KILLS=20 TRIALS=50 make torture` is a short one.
+KILLS ?= 200
+TRIALS ?= 1000
+torture: install ## kill and damage runs, for about an hour
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/kill_runs.py --kills $(KILLS)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/corrupt_runs.py --trials $(TRIALS)
 
 bench: install ## the speed of reading and generating, at DBP1M's size
 	$(BIN)/python benchmarks/generate_speed.py --like dbp1m-en-fr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,16 @@ class TestFullDisk:
         assert "can't be written: the disk is full (at least " in ran.err
         assert f" free in {disk}" in ran.err
         assert ran.err.count("\n") == 1
+
+    def test_the_plan_says_how_much_and_warns(
+        self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        enough = aligned(pair, tmp_path / "run", "--dry-run")
+        assert re.search(r"^Disk       about \d+ MiB$", enough.out, re.MULTILINE)
+        assert "free: too little." not in enough.out
+        monkeypatch.setattr("clusterea.cli.plan.free_space", lambda path: 1 << 10)
+        little = aligned(pair, tmp_path / "run", "--dry-run")
+        assert f"The disk of {tmp_path / 'run'} has 1 KiB free: too little." in little.out
 
     def test_a_limit_of_file_size(self, tmp_path: Path) -> None:
         code = (

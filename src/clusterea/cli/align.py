@@ -103,7 +103,7 @@ def align(
     of_task = task_key(task)
     if not overwrite:
         workspace.check_task(of_task)
-    planned = plan(benchmark, config, place, allowed)
+    planned = plan(benchmark, config, place, allowed, out)
     if dry_run:
         OUTPUT.print(planned, soft_wrap=True)
         return

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from clusterea.config import LABEL_PROPAGATION, Config, PropagationConfig, config_with
-from clusterea.files import readable_size
+from clusterea.files import free_space, readable_size
 from clusterea.pipeline.encoding import num_held_out
-from clusterea.pipeline.memory import available, expected_memory, widths
+from clusterea.pipeline.memory import available, expected_disk, expected_memory, widths
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from clusterea.types import AlignmentTask, Benchmark
 
 
-def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None) -> str:
+def plan(
+    benchmark: Benchmark,
+    config: Config,
+    place: torch.device,
+    allowed: int | None,
+    out: Path | None = None,
+) -> str:
     """What a run will do, what it will take, and whether that fits."""
     task, sampling, fusion = benchmark.task, config.sampling, config.fusion
     source, target = task.graphs
@@ -48,6 +55,10 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
         f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
     ]
+    disk = expected_disk(benchmark, config)
+    lines.append(f"Disk       about {readable_size(disk)}")
+    if out is not None and disk > free_space(out):
+        lines.append(f"The disk of {out} has {readable_size(free_space(out))} free: too little.")
     needed = expected.gpu if place.type == "cuda" else expected.host
     free = allowed or available(place)
     if free is not None and needed > free:
