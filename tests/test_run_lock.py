@@ -23,8 +23,12 @@ HOLD = (
 
 def holder(folder: Path) -> subprocess.Popen[str]:
     """Another process that has the lock of the folder."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], text=True, **pipes)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process

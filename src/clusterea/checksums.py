@@ -22,7 +22,8 @@ SEAL = "checksum"
 
 def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
     """Of the names, types, shapes and bytes of tensors on the host."""
-    heads, chunks = [], []
+    heads: list[str] = []
+    chunks: list[memoryview] = []
     for key in sorted(tensors):
         tensor = tensors[key]
         heads.append(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
@@ -76,6 +77,6 @@ def _checksum(text: str) -> str:
 def _chunks(tensor: Tensor) -> Iterator[memoryview]:
     from torch import uint8
 
-    content = memoryview(tensor.detach().contiguous().reshape(-1).view(uint8).numpy())
+    content = tensor.detach().contiguous().reshape(-1).view(uint8).numpy().data
     for start in range(0, len(content), CHUNK):
         yield content[start : start + CHUNK]

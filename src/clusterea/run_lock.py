@@ -20,9 +20,11 @@ from clusterea.errors import DataError, InputError
 from clusterea.files import make_folder
 
 try:
-    import fcntl
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    HAS_LOCKS = True
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    HAS_LOCKS = False
 
 LOCK = ".lock"
 _TAKEN = (errno.EAGAIN, errno.EACCES)
@@ -115,10 +117,10 @@ def _acquired(folder: Path, command: str) -> int:
 
 def _try(number: int) -> bool | None:
     """Whether the lock could be had; None where this file system knows no locks."""
-    if fcntl is None:
+    if not HAS_LOCKS:
         return True
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(number, LOCK_EX | LOCK_NB)
     except OSError as error:
         return False if error.errno in _TAKEN else None
     return True

@@ -82,11 +82,10 @@ class Runs:
     def result(self, kind: str, name: str) -> Result:
         """What a command gives with the copy as it is."""
         if name == "align":
-            ran, files = command(*align_words(kind, self.pair, self.run)), (*LINKS, "metrics.json")
-        else:
-            more, files = COMMANDS[name]
-            words = (word.format(entity=self.entity) for word in more)
-            ran = command(name, self.run, *words)
+            ran = command(*align_words(kind, self.pair, self.run))
+            return _result(self.run, ran, (*LINKS, "metrics.json"))
+        more, files = COMMANDS[name]
+        ran = command(name, self.run, *(word.format(entity=self.entity) for word in more))
         return _result(self.run, ran, files)
 
     def wanted(self, kind: str, state: str, name: str) -> Result:

@@ -30,7 +30,7 @@ from clusterea.pipeline.stages import (
     train_stage,
 )
 from clusterea.types import Alignment, AlignmentTask, IntArray, Metrics, Pair, Partition, Similarity
-from clusterea.workspace import Workspace, task_key
+from clusterea.workspace import Warn, Workspace, ignore, task_key
 
 if TYPE_CHECKING:
     import torch
@@ -42,12 +42,11 @@ Value = TypeVar("Value")
 
 
 class Observer(Protocol):
-    """Who is told how far things are."""
+    """Who is told how far things are; who has `warn(message)` hears of what was repaired too."""
 
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
     def end(self, cost: StageCost) -> None: ...
-    def warn(self, message: str) -> None: ...
 
 
 class Silent:
@@ -112,7 +111,8 @@ def align(
     """Encodes, samples, fuses and matches. With a workspace, only what it lacks is computed."""
     check_names(config)  # before any work is done
     watcher = observer or Silent()
-    run = _Run(config, device, Artifacts(workspace, watcher.warn), watcher)
+    warn: Warn = getattr(watcher, "warn", ignore)
+    run = _Run(config, device, Artifacts(workspace, warn), watcher)
     of_task = task_key(task)
     held_key, held, free = held_out_stage(run.artifacts, of_task, task, config.matching)
     known = Known(free, {"task": of_task} | ({"held": held_key} if held_key else {}))

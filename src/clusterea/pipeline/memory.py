@@ -148,7 +148,7 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     task = benchmark.task
     sizes = [graph.num_entities for graph in task.graphs]
     entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
-    names = sum(side.arrow.nbytes for side in benchmark.names)
+    names = int(sum(side.arrow.nbytes for side in benchmark.names))
     data = 24 * triples + 8 * entities + names // 2  # Parquet takes half of what names take
     rounds, folds = config.self_training.rounds, config.self_training.folds
     is_held = num_held_out(task.num_seeds, config.matching.held_out) > 0
