@@ -74,7 +74,9 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
     except OSError as error:
         if error.errno in FULL:
             raise _full(path, error, needed, disk) from error
-        raise DataError(path, f"can't be written: {error.strerror or error}.") from error
+        raise DataError(
+            _whole_name(path), f"can't be written: {error.strerror or error}."
+        ) from error
 
 
 def leads_to_stream(path: Path) -> bool:
@@ -109,11 +111,20 @@ def _full(path: Path, error: OSError, needed: int, disk: Path) -> DataError:
     what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
     takes = f"at least {readable_size(needed)} needed, " if needed else ""
     free = readable_size(free_space(disk))
+    where = "" if disk == path.parent else f" in {disk}"
     return DataError(
-        path,
-        f"can't be written: {what} ({takes}{free} free in {disk}). Make room, and run the same "
+        _whole_name(path),
+        f"can't be written: {what} ({takes}{free} free{where}). Make room, and run the same "
         "command again.",
     )
+
+
+def _whole_name(path: Path) -> Path:
+    """The path that a user will know: that of an artifact once it is whole."""
+    names = (
+        PART.sub("", part).removeprefix(".") if PART.search(part) else part for part in path.parts
+    )
+    return Path(*names)
 
 
 def _is_stream(place: Path) -> bool:
