@@ -48,6 +48,13 @@ format: install ## put the code into form
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# `KILLS=20 TRIALS=50 make torture` is a short one.
+KILLS ?= 200
+TRIALS ?= 1000
+torture: install ## kill and damage runs, for about an hour
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/kill_runs.py --kills $(KILLS)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/corrupt_runs.py --trials $(TRIALS)
+
 bench: install ## the speed of reading and generating, at DBP1M's size
 	$(BIN)/python benchmarks/generate_speed.py --like dbp1m-en-fr
 	$(BIN)/python benchmarks/read_speed.py

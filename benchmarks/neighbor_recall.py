@@ -43,9 +43,9 @@ def main() -> None:
     keys = encoder_keys(workspace, task)
     if len(keys) > 1:
         parser.error(f"RUN must have one encoder. Got {len(keys)} instead.")
-    held = stored_held_out(workspace, keys["train"])
+    held = stored_held_out(workspace, task, keys["train"])
     known = task if held is None else without_seeds(task, held)
-    embeddings = stored_embeddings(workspace, keys["train"])
+    embeddings = stored_embeddings(workspace, task, keys["train"])
     similarity = stored_similarity(workspace, task)
     candidates = candidates_of(workspace)
     draw = torch.Generator().manual_seed(0)

@@ -58,9 +58,10 @@ def main() -> None:
     benchmark = workspace.load_benchmark()
     task, device = benchmark.task, choose_device(arguments.device)
     key = encoder_keys(workspace, task)["train"]
-    embeddings = stored_embeddings(workspace, key)
+    embeddings = stored_embeddings(workspace, task, key)
     cmcs, *iscs = (
-        stored_partition(workspace, sample_key(workspace, each, key)) for each in ("cmcs", *ISCS)
+        stored_partition(workspace, task, sample_key(workspace, each, key))
+        for each in ("cmcs", *ISCS)
     )
     second = second_best(embeddings, cmcs)
     more = [

@@ -305,7 +305,7 @@ def embeddings_of(
             "on the same graphs and seeds. It does not; train it, or give another folder with "
             "--embeddings."
         )
-    tensors = read_tensors(workspace.tensors_file(key))
+    tensors = read_tensors(workspace.tensors_file(key), key)
     return Pair(tensors["source"], tensors["target"])
 
 

@@ -3,11 +3,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from clusterea.cli import main
+from clusterea.workspace import read_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
@@ -47,6 +52,11 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+def stored(path: Path) -> dict[str, Tensor]:
+    """The tensors of an artifact."""
+    return read_tensors(path, path.parent.name)
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from clusterea.workspace import read_tensors
-from conftest import Ran
+from conftest import Ran, stored
 
 Command = Callable[..., Ran]
 QUICK = ["--seeds-share", "0.3", "--set", "dimension=16", "--device", "cpu"]
@@ -48,7 +47,7 @@ def test_it_writes_unit_vectors_and_finds_them_again(
     assert first.code == 0, first.err
     assert str(artifact(run)) in first.out.replace("\n", "")
     assert "Training dual-amn with fan-out 8: 2 epochs over" in first.err
-    tensors = read_tensors(artifact(run))
+    tensors = stored(artifact(run))
     assert {name: tuple(t.shape) for name, t in tensors.items()} == {
         "source": (300, 96),
         "target": (250, 96),
@@ -86,7 +85,7 @@ def test_labels_need_no_training(pair: Path, tmp_path: Path, clusterea_command: 
     assert first.out.startswith("300 and 250 embeddings of 48 dimensions:\n")
     assert str(artifact(tmp_path)) in first.out.replace("\n", "")
     assert first.err == "Spreading the labels of 63 seeds on cpu.\n"
-    for rows in read_tensors(artifact(tmp_path)).values():
+    for rows in stored(artifact(tmp_path)).values():
         lengths = rows.norm(dim=1)
         reached = lengths > 0  # by some label
         assert reached.float().mean() > 0.9

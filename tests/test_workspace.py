@@ -15,7 +15,7 @@ import torch
 
 from clusterea.config import training_config
 from clusterea.data.synthetic import SHAPES, generate
-from clusterea.errors import InputError
+from clusterea.errors import DamagedError, InputError
 from clusterea.types import Benchmark, Pair
 from clusterea.workspace import (
     FileCheckpoints,
@@ -86,10 +86,108 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert all(path.exists() for path in foreign)
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_named_and_removed(tmp_path: Path) -> None:
     (tmp_path / "state").write_bytes(b"rubbish")
-    with pytest.raises(InputError, match="state: is damaged .*; delete it to have it made again"):
-        FileCheckpoints(tmp_path / "state").latest()
+    said: list[str] = []
+    assert FileCheckpoints(tmp_path / "state", warn=said.append).latest() is None
+    assert said == [f"{tmp_path / 'state'} is damaged: training begins anew."]
+    assert not (tmp_path / "state").exists()
+
+
+class TestChecksums:
+    def test_every_flipped_bit_of_the_tensors_is_noticed(self, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        tensors = {"x": torch.arange(6.0).view(2, 3), "y": torch.tensor(7), "none": torch.empty(0)}
+        write_tensors(path, tensors, "train-1")
+        whole = path.read_bytes()
+        assert read_tensors(path, "train-1")["y"] == 7
+        start = 8 + int.from_bytes(whole[:8], "little")  # where the header ends
+        for place in range(start, len(whole)):
+            for bit in range(8):
+                damaged = bytearray(whole)
+                damaged[place] ^= 1 << bit
+                path.write_bytes(damaged)
+                with pytest.raises(DamagedError, match="t: is damaged"):
+                    read_tensors(path, "train-1")
+
+    def test_a_flipped_bit_of_the_header_changes_no_tensor_unnoticed(self, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        tensors = {"first": torch.arange(6), "other": torch.arange(6) + 1}
+        write_tensors(path, tensors, "train-1")
+        whole = path.read_bytes()
+        for place in range(len(whole) - 96):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << (place % 8)
+            path.write_bytes(damaged)
+            try:
+                back = read_tensors(path, "train-1")
+            except DamagedError:
+                continue
+            assert {name: value.tolist() for name, value in back.items()} == {
+                name: value.tolist() for name, value in tensors.items()
+            }
+
+    def test_files_that_were_exchanged_are_noticed(self, tmp_path: Path) -> None:
+        write_tensors(tmp_path / "one", {"x": torch.arange(3)}, "train-1")
+        write_tensors(tmp_path / "other", {"x": torch.arange(3)}, "train-2")
+        read_tensors(tmp_path / "one", "train-1")
+        with pytest.raises(DamagedError):
+            read_tensors(tmp_path / "other", "train-1")
+
+    def test_tensors_of_several_chunks(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("clusterea.checksums.CHUNK", 64)
+        write_tensors(tmp_path / "t", {"x": torch.arange(100)})
+        assert torch.equal(read_tensors(tmp_path / "t")["x"], torch.arange(100))
+        content = bytearray((tmp_path / "t").read_bytes())
+        content[-64:], content[-128:-64] = content[-128:-64], content[-64:]
+        (tmp_path / "t").write_bytes(content)
+        with pytest.raises(DamagedError):
+            read_tensors(tmp_path / "t")
+
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[]", "7", '{"key": "a-1"}', '{"key": "a-2", "checksum": "0"}', "\0"]
+    )
+    def test_a_damaged_pointer_is_named(self, text: str, tmp_path: Path) -> None:
+        workspace = Workspace(tmp_path)
+        workspace.point("train", "a-1")
+        assert workspace.current("train") == "a-1"
+        (tmp_path / "train.json").write_text(text)
+        with pytest.raises(DamagedError, match="train.json: is damaged.* `clusterea align`"):
+            workspace.current("train")
+
+    def test_pointers_that_were_exchanged_are_noticed(self, tmp_path: Path) -> None:
+        workspace = Workspace(tmp_path)
+        workspace.point("train", "a-1")
+        (tmp_path / "train.json").rename(tmp_path / "train-2.json")
+        with pytest.raises(DamagedError):
+            workspace.current("train-2")
+
+    @pytest.mark.parametrize(
+        "name", ["about.json", "tensors.safetensors", "source_entities.parquet"]
+    )
+    @pytest.mark.parametrize("damage", ["gone", "empty", "bit", "tail"])
+    def test_damaged_data_are_named_and_stored_again(
+        self, name: str, damage: str, benchmark_: Benchmark, tmp_path: Path
+    ) -> None:
+        workspace = Workspace(tmp_path)
+        key = workspace.save_benchmark(benchmark_)
+        path = tmp_path / key / name
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        bit = whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :]
+        changed = {"empty": b"", "bit": bit, "tail": whole[:-7]}
+        path.unlink() if damage == "gone" else path.write_bytes(changed[damage])
+        what = "missing" if damage == "gone" else "damaged"
+        with pytest.raises(DamagedError, match=rf"{name}: is {what}.*`clusterea align`"):
+            workspace.load_benchmark()
+        said: list[str] = []
+        assert workspace.save_benchmark(benchmark_, said.append) == key
+        assert len(said) == 1
+        assert str(path) in said[0]
+        assert path.read_bytes() == whole
+        assert fingerprint(workspace.load_benchmark()) == fingerprint(benchmark_)
 
 
 def test_files_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:

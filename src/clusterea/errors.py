@@ -61,6 +61,10 @@ class DataError(InputError):
         super().__init__(_printable(f"{where}: {' '.join(problem.split())}"))
 
 
+class DamagedError(DataError):
+    """A file of a run is missing, or is not as it was written."""
+
+
 class DownloadError(InputError):
     """A download can't be had or can't be trusted."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,8 +17,10 @@ from clusterea.data.in_memory import GraphSource, LinkSource
 from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline import AlignmentResult, Observer, choose_device
 from clusterea.pipeline import align as run_stages
+from clusterea.pipeline.align import check_names
+from clusterea.run_lock import run_lock
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Pair, Partition, Similarity
-from clusterea.workspace import Workspace
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,6 +42,24 @@ def align(
     seed: int = 0,
     device: str = "auto",
     run: str | Path | None = None,
+    overwrite: bool = False,
+    observer: Observer | None = None,
+) -> AlignmentResult: ...
+
+
+@overload
+def align(
+    source: Benchmark | AlignmentTask,
+    preset: str,
+    /,
+    *,
+    model: str | None = None,
+    samplers: Sequence[str] | None = None,
+    settings: Mapping[str, object] | Sequence[str] = (),
+    seed: int = 0,
+    device: str = "auto",
+    run: str | Path | None = None,
+    overwrite: bool = False,
     observer: Observer | None = None,
 ) -> AlignmentResult: ...
 
@@ -58,6 +79,7 @@ def align(
     seed: int = 0,
     device: str = "auto",
     run: str | Path | None = None,
+    overwrite: bool = False,
     observer: Observer | None = None,
 ) -> AlignmentResult: ...
 
@@ -77,6 +99,7 @@ def align(
     seed: int = 0,
     device: str = "auto",
     run: str | Path | None = None,
+    overwrite: bool = False,
     observer: Observer | None = None,
 ) -> AlignmentResult:
     """Which entities of two graphs are the same.
@@ -92,7 +115,7 @@ def align(
 
     Args:
         source: What `load` returned, its `task`, or the source graph in any form that `load` takes.
-        target: The target graph, where `source` is a graph.
+        target: The target graph, where `source` is a graph; otherwise the preset may stand here.
         links: The known pairs of two graphs, in any form that `load` takes.
         seeds: Instead of `links`, together with `test_links`.
         test_links: Pairs that nothing is learned from; `evaluate` and the report judge by them.
@@ -103,15 +126,19 @@ def align(
         seed: Same seed, same result.
         device: auto, cpu or cuda.
         run: A folder that keeps each stage's result, so that a second call finds it.
+        overwrite: Remove the run that the folder holds, and begin anew.
         observer: Told how far things are.
     """
     if not isinstance(source, Benchmark | AlignmentTask):
         source = load_data(source, target, links=links, seeds=seeds, test_links=test_links)
-    elif any(each is not None for each in (target, links, seeds, test_links)):
-        raise InputError(
-            f"a {type(source).__name__} has its graphs and links: expected nothing beside it but "
-            "preset and other settings, by name."
-        )
+    else:
+        if isinstance(target, str):  # as in `align(task, "fast")`
+            preset, target = target, None
+        if any(each is not None for each in (target, links, seeds, test_links)):
+            raise InputError(
+                f"a {type(source).__name__} has its graphs and links: expected nothing beside it "
+                "but preset and other settings, by name."
+            )
     benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
     larger = max(graph.num_entities for graph in task.graphs)
     given = (
@@ -120,9 +147,16 @@ def align(
         else settings
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
-    workspace = None if run is None else Workspace(Path(run))
-    result = run_stages(task, config, choose_device(device), workspace=workspace, observer=observer)
-    return replace(result, benchmark=benchmark)
+    stages = partial(run_stages, task, config, choose_device(device), observer=observer)
+    if run is None:
+        return replace(stages(), benchmark=benchmark)
+    check_names(config)  # before a folder is made
+    with run_lock(Path(run), "clusterea.align"):
+        workspace = Workspace(Path(run))
+        workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
+        if benchmark is not None:  # then `clusterea export` and the like find the names
+            workspace.save_benchmark(benchmark)
+        return replace(stages(workspace=workspace), benchmark=benchmark)
 
 
 @names_arguments

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,46 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clusterea.errors import DataError, InputError
-from clusterea.files import PART, part_of, replacing
+from clusterea.checksums import file_checksum, sealed, tensors_checksum, unsealed
+from clusterea.errors import DamagedError, DataError, InputError
+from clusterea.files import PART, STANDARD_OUTPUT, make_folder, part_of, replacing
+from clusterea.run_lock import is_running
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-VERSION = 2  # of the artifacts' form; part of every recipe
+VERSION = 3  # of the artifacts' form; part of every recipe
+RECIPE = "recipe.json"
+ABOUT = "about.json"
+RUN = "run"  # the name of `run.json`
 TENSORS = "tensors.safetensors"
+DATA_FILES = (
+    TENSORS,
+    *(
+        f"{side}_{kind}.parquet"
+        for kind in ("entities", "relations")
+        for side in ("source", "target")
+    ),
+)
+OUTPUTS = (
+    *("alignment.tsv", "unmatched_source.tsv", "unmatched_target.tsv", "candidates.parquet"),
+    *("metrics.json", "report.html", f"{RUN}.json"),
+)
+TASK_FILE = "task.json"
+ARTIFACT = re.compile(r"(data|held|train|sample|metis|fuse|pseudo|match|given)-[0-9a-f]{12}")
+MADE = re.compile(  # pointers, and what `export` writes unless told where
+    r"(task|data|held|fuse|match|given|rehearsal|train(-\d+)?|sample-[a-z-]+)\.json"
+    r"|exported\.(tsv|parquet|nt|sssom\.tsv|rdf)"
+)
+AGAIN = "`clusterea align` with the same data and --out makes it again."
+
+Warn = Callable[[str], None]
+
+
+def ignore(message: str) -> None:
+    """Tells nobody."""
+    del message
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -42,6 +74,8 @@ class Workspace:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        if folder == STANDARD_OUTPUT:
+            raise InputError("a run is a folder; it can't be written to standard output.")
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; a run needs a folder.")
         self._clear_leftovers()
@@ -50,7 +84,7 @@ class Workspace:
         """Removes what processes that were killed had begun."""
         for part in _listed(self.folder):
             ours = PART.search(part.name)
-            if ours and not _is_running(int(ours["process"])):
+            if ours and not is_running(int(ours["process"])):
                 if part.is_dir():
                     shutil.rmtree(part, ignore_errors=True)
                 else:
@@ -68,12 +102,12 @@ class Workspace:
         Where another process finished the same artifact meanwhile, its copy stays: it has the same
         recipe, so it is as good.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         beside = part_of(self.folder / key)
         beside.mkdir()
         try:
             yield beside
-            (beside / "recipe.json").write_text(json.dumps(recipe, indent=1, sort_keys=True) + "\n")
+            write_json(beside / RECIPE, recipe)
             try:
                 beside.rename(self.folder / key)
             except OSError:
@@ -82,12 +116,97 @@ class Workspace:
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
-    def save_benchmark(self, benchmark: Benchmark) -> str:
-        """The data as an artifact, so that later commands need the run's folder only; its key."""
-        key = recipe_key("data", {"fingerprint": fingerprint(benchmark)}, {})
+    def recipe(self, key: str) -> dict[str, Any]:
+        """What an artifact was made of: stage, config and parents. Its key is a hash of them."""
+        path = self.folder / key / RECIPE
+        try:
+            found = json.loads(path.read_text())
+            if recipe_key(found["stage"], found["config"], found["parents"]) != key:
+                raise ValueError("it is of another artifact")
+        except FileNotFoundError as error:
+            raise DamagedError(path, f"is missing; {AGAIN}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedError(path, f"is damaged; {AGAIN}") from error
+        return dict(found)
+
+    def remove(self, key: str) -> None:
+        """Takes an artifact away, at once."""
+        place = part_of(self.folder / key)
+        try:
+            (self.folder / key).rename(place)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(place, ignore_errors=True)
+
+    def check_task(self, task: str, option: str = "--overwrite") -> None:
+        """Raises where the folder holds a run of other data, or files that a run would replace.
+
+        Args:
+            task: From `task_key`.
+            option: How the caller asks for them to be removed.
+        """
+        if not self._is_run():
+            for name in OUTPUTS:
+                if (self.folder / name).exists():
+                    raise InputError(
+                        f"{self.folder / name} is there, and no run made it. "
+                        f"Choose another folder, or replace it with {option}."
+                    )
+            return
+        try:
+            held = self.current("task")
+        except DataError:  # none, or a damaged one: artifacts of other data have other keys
+            return
+        if held != task:
+            raise InputError(
+                f"{self.folder} holds a run of other graphs or seeds. "
+                f"Choose another folder, or remove that run with {option}."
+            )
+
+    def claim(self, task: str, *, overwrite: bool = False, option: str = "--overwrite") -> None:
+        """Makes the folder that of a run of this task; `overwrite` removes the run it holds."""
+        if overwrite:
+            self.clear()
+        self.check_task(task, option)
+        self.point("task", task)
+
+    def clear(self) -> None:
+        """Removes all that a run made, and nothing else."""
+        entries = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        for entry in entries:
+            if entry.is_dir() and ARTIFACT.fullmatch(entry.name):
+                self.remove(entry.name)
+            elif entry.name in OUTPUTS or (MADE.fullmatch(entry.name) and entry.name != TASK_FILE):
+                entry.unlink(missing_ok=True)
+        for checkpoint in (self.folder / "checkpoints").glob("train-*.safetensors"):
+            checkpoint.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or holds something else
+            (self.folder / "checkpoints").rmdir()
+        (self.folder / TASK_FILE).unlink(missing_ok=True)  # last, should this be stopped half way
+
+    def _is_run(self) -> bool:
+        entries = self.folder.iterdir() if self.folder.is_dir() else ()
+        names = {entry.name for entry in entries}
+        return bool({TASK_FILE, "data.json"} & names) or any(map(ARTIFACT.fullmatch, names))
+
+    def save_benchmark(self, benchmark: Benchmark, warn: Warn = ignore) -> str:
+        """The data as an artifact, so that later commands need the run's folder only; its key.
+
+        `warn` is told where a damaged one was there and is replaced.
+        """
+        recipe = {"fingerprint": fingerprint(benchmark)}
+        key = recipe_key("data", recipe, {})
+        if self.find(key) is not None:
+            try:
+                self.recipe(key)
+                _check_files(self.folder / key)
+            except DamagedError as error:
+                warn(f"{error.path} is damaged or missing: the data are stored again.")
+                self.remove(key)
         if self.find(key) is None:
-            with self.new(key, {"stage": "data", "format": benchmark.format}) as place:
-                _write_benchmark(benchmark, place)
+            described = {"stage": "data", "config": recipe, "parents": {}}
+            with self.new(key, described) as place:
+                _write_benchmark(benchmark, place, key)
         self.point("data", key)
         return key
 
@@ -96,30 +215,23 @@ class Workspace:
         place = self.folder / self.current("data")
         try:
             return _read_benchmark(place)
-        except (OSError, pa.ArrowException, KeyError, DataError) as error:
-            raise DataError(
-                place,
-                "is damaged, or not all there; delete the folder, and `align` or `train` with "
-                "the same data make it again.",
-            ) from error
+        except DamagedError:
+            raise
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            raise DamagedError(place, f"is damaged; {AGAIN}") from error
 
     def point(self, stage: str, key: str) -> None:
         """Makes this artifact the one that later commands go on from."""
-        write_json(self._pointer(stage), {"key": key})
+        write_json(self._pointer(stage), sealed(stage, {"key": key}))
 
     def current(self, stage: str) -> str:
         """The key of the artifact that was last made or used for a stage."""
-        if not self._pointer(stage).is_file():
+        pointer = self._pointer(stage)
+        if not pointer.is_file():
             raise DataError(
                 self.folder, "expected a run, as `clusterea train` makes one; got none."
             )
-        pointer = self._pointer(stage)
-        try:
-            return str(json.loads(pointer.read_text())["key"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                pointer, "is damaged; delete it, and the same command makes it again."
-            ) from error
+        return str(read_sealed(pointer, stage)["key"])
 
     def forget(self, stage: str) -> None:
         """Later commands no longer go on from what was made for a stage."""
@@ -137,7 +249,7 @@ class Workspace:
     ) -> Path:
         """Tensors as the artifact `key`; the file that holds them."""
         with self.new(key, recipe) as place:
-            write_tensors(place / TENSORS, tensors)
+            write_tensors(place / TENSORS, tensors, key)
         return self.tensors_file(key)
 
     def tensors_file(self, key: str) -> Path:
@@ -152,21 +264,33 @@ class FileCheckpoints:
     than its size allows is let go, so that writing takes a few percent of the time at most.
     """
 
-    def __init__(self, path: Path, bytes_per_second: float = 25e6) -> None:
+    def __init__(self, path: Path, bytes_per_second: float = 25e6, *, warn: Warn = ignore) -> None:
         self._path = path
         self._rate = bytes_per_second
+        self._warn = warn
         self._last = time.monotonic()
 
     def latest(self) -> Mapping[str, Tensor] | None:
-        """The state that was saved last, if one was."""
-        return read_tensors(self._path) if self._path.is_file() else None
+        """The state that was saved last, if one was and it is as it was saved."""
+        try:
+            return read_tensors(self._path, self._path.name)
+        except FileNotFoundError:
+            return None
+        except DamagedError:
+            self.reject()
+            return None
+
+    def reject(self) -> None:
+        """Removes a state that can't be used, and says so."""
+        self._warn(f"{self._path} is damaged: training begins anew.")
+        self.remove()
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Keeps a state in the place of the one before, unless that is too young."""
         size = sum(each.nbytes for each in state.values())
         if (time.monotonic() - self._last) * self._rate < size:
             return
-        write_tensors(self._path, state)
+        write_tensors(self._path, state, self._path.name)
         self._last = time.monotonic()
 
     def remove(self) -> None:
@@ -207,33 +331,70 @@ def _feed(digest: Any, arrays: Iterable[IntArray]) -> None:
         digest.update(np.ascontiguousarray(array).data)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Tensors as one safetensors file that is there whole or not at all."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], name: str = "") -> None:
+    """Tensors as one safetensors file that is there whole or not at all.
+
+    `name` says what they are; they are read again under the same name only.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    contents = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    with replacing(path) as beside:
+    contents = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    seal = {"checksum": tensors_checksum(name, contents)}
+    with replacing(path, sum(value.nbytes for value in contents.values())) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # save_file's own file is for its owner alone
-        save_file(contents, beside)
+        try:
+            save_file(contents, beside, seal)
+        except SafetensorError as error:
+            raise _system_error(error) from error
         beside.chmod(mode)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the host."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the host.
+
+    Raises:
+        DamagedError: They are not as they were written, or were written under another name.
+    """
+    from safetensors import SafetensorError, safe_open
 
     try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise DataError(path, f"is damaged ({error}); delete it to have it made again.") from error
+        path.stat()  # a missing file is no damaged one
+        with safe_open(path, framework="pt") as file:
+            seal = (file.metadata() or {}).get("checksum")
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise DamagedError(path, f"is damaged ({error}).") from error
+    if seal != tensors_checksum(name, tensors):
+        raise DamagedError(path, "is damaged: it is not what was written.")
+    return tensors
+
+
+def _system_error(error: Exception) -> OSError:
+    """The operating system's error that safetensors reports in words."""
+    found = re.search(r"os error (\d+)", str(error))
+    if found is None:
+        return OSError(str(error))
+    return OSError(int(found[1]), os.strerror(int(found[1])))
 
 
 def write_json(path: Path, value: Any) -> None:
     """JSON that is there whole or not at all."""
     with replacing(path) as beside:
         beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_sealed(path: Path, name: str) -> dict[str, Any]:
+    """JSON that was written sealed under this name."""
+    try:
+        return unsealed(name, path.read_text())
+    except FileNotFoundError as error:
+        raise DamagedError(path, f"is missing; {AGAIN}") from error
+    except ValueError as error:
+        raise DamagedError(path, f"is damaged, or of another version; {AGAIN}") from error
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -247,17 +408,7 @@ def _listed(folder: Path) -> list[Path]:
     return parts
 
 
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is someone else's
-        return True
-    return True
-
-
-def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
+def _write_benchmark(benchmark: Benchmark, place: Path, key: str) -> None:
     from torch import from_numpy
 
     source, target = benchmark.task.graphs
@@ -273,20 +424,35 @@ def _write_benchmark(benchmark: Benchmark, place: Path) -> None:
     }
     if benchmark.dangling is not None:
         arrays["source_dangling"], arrays["target_dangling"] = benchmark.dangling
-    write_tensors(place / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()})
+    write_tensors(place / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
     for kind, pair in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
         for side, names in (("source", pair.source), ("target", pair.target)):
-            pq.write_table(pa.table({"name": names.arrow}), place / f"{side}_{kind}.parquet")
+            with replacing(place / f"{side}_{kind}.parquet") as beside:
+                pq.write_table(pa.table({"name": names.arrow}), beside)
     about = {
         "dropped": dict(benchmark.dropped),
         "format": benchmark.format,
         "seeds_from": dict(benchmark.seeds_from),
+        "files": {name: file_checksum(place / name) for name in DATA_FILES},
     }
-    write_json(place / "about.json", about)
+    write_json(place / ABOUT, sealed(key, about))
+
+
+def _check_files(place: Path) -> dict[str, Any]:
+    """What is said about the data in `about.json`, once their files have been compared with it."""
+    about = read_sealed(place / ABOUT, place.name)
+    for name in DATA_FILES:
+        path = place / name
+        if not path.is_file():
+            raise DamagedError(path, f"is missing; {AGAIN}")
+        if file_checksum(path) != about["files"].get(name):
+            raise DamagedError(path, f"is damaged; {AGAIN}")
+    return about
 
 
 def _read_benchmark(place: Path) -> Benchmark:
-    arrays = {k: v.numpy() for k, v in read_tensors(place / TENSORS).items()}
+    about = _check_files(place)
+    arrays = {k: v.numpy() for k, v in read_tensors(place / TENSORS, place.name).items()}
 
     def names(kind: str) -> Pair[Names]:
         return Pair("source", "target").map(
@@ -308,7 +474,6 @@ def _read_benchmark(place: Path) -> Benchmark:
     dangling = None
     if "source_dangling" in arrays:
         dangling = Pair(arrays["source_dangling"], arrays["target_dangling"])
-    about = json.loads((place / "about.json").read_text())
     return Benchmark(
         AlignmentTask(
             graphs,

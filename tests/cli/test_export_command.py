@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -180,3 +183,48 @@ def test_the_run_can_be_carried_elsewhere(
     moved = Path(shutil.copytree(run, tmp_path / "a folder [with] odd = names"))
     ran = clusterea_command("export", moved, "--format", "tsv")
     assert ran.out.splitlines()[1] == f"  {moved / 'exported.tsv'}"
+
+
+class TestStreams:
+    def test_standard_output_holds_the_data_alone(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        ran = clusterea_command("export", run, "--format", "tsv", "--out", "-")
+        assert ran.code == 0, ran.err
+        assert ran.out == (run / "alignment.tsv").read_text()
+        assert ran.err == f"{len(rows(run / 'alignment.tsv')) - 1} links:\n  -\n"
+
+    @pytest.mark.parametrize("format_name", FILES)
+    def test_a_fifo(
+        self, format_name: str, run: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        clusterea_command("export", run, "--format", format_name, "--out", tmp_path / "file")
+        os.mkfifo(tmp_path / "pipe")
+        read: list[bytes] = []
+        reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+        reader.start()
+        ran = clusterea_command("export", run, "--format", format_name, "--out", tmp_path / "pipe")
+        reader.join(timeout=20)
+        assert ran.code == 0, ran.err
+        assert ran.out == ""
+        assert read == [(tmp_path / "file").read_bytes()]
+        assert (tmp_path / "pipe").is_fifo()
+
+    def test_a_reader_that_has_enough(self, run: Path, clusterea_command: Command) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        ran = clusterea_command("export", run, "--format", "tsv", "--out", f"/dev/fd/{writer}")
+        os.close(writer)
+        assert (ran.code, ran.out, ran.err) == (128 + signal.SIGPIPE, "", "")
+
+
+@pytest.mark.parametrize("asked", [["align", "{pair}", "--out"], ["generate"]])
+def test_a_folder_can_not_be_a_fifo(
+    asked: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = clusterea_command(*(word.format(pair=pair) for word in asked), tmp_path / "pipe")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "folder" in ran.err
+    assert (tmp_path / "pipe").is_fifo()

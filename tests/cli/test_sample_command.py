@@ -9,7 +9,7 @@ import pytest
 from tiny_runs import SHARE, Command, command, write_pair
 
 from clusterea.samplers import SAMPLERS
-from clusterea.workspace import read_tensors
+from conftest import stored
 
 CHEAP = ["--set", "gcn_epochs=5", "--classifier", "softmax", "--device", "cpu"]
 
@@ -34,7 +34,7 @@ def test_every_sampler_puts_every_entity_somewhere(
 ) -> None:
     ran = clusterea_command("sample", run, "--sampler", sampler, "--num-batches", "3", *CHEAP)
     assert ran.code == 0, ran.err
-    tensors = read_tensors(written(ran.out))
+    tensors = stored(written(ran.out))
     assert tensors["source"].shape == (300,)
     assert tensors["target"].shape == (250,)
     assert int(tensors["num_batches"]) == 3
@@ -71,7 +71,7 @@ def test_one_that_is_too_large_is_split(run: Path, clusterea_command: Command) -
     assert ran.code == 0, ran.err
     found = re.search(r"(\d+) mini-batches: some of the 2 had more than 100 entities", ran.out)
     assert found is not None, ran.out
-    tensors = read_tensors(written(ran.out))
+    tensors = stored(written(ran.out))
     assert int(tensors["num_batches"]) == int(found[1]) > 2
     for side in ("source", "target"):
         assert int(tensors[side].bincount().max()) <= 100

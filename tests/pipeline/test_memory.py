@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_runs import benchmark, in_rounds, quick
 
-from clusterea.config import preset
+from clusterea.config import Config, preset
 from clusterea.pipeline import align
+from clusterea.pipeline.align import Silent
 from clusterea.pipeline.memory import (
     available,
     cell_bytes,
+    expected_disk,
     expected_memory,
     largest_batch,
     widths,
 )
+from clusterea.pipeline.outputs import write_outputs
 from clusterea.types import AlignmentTask
+from clusterea.workspace import Workspace
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 TASK = benchmark().task
@@ -89,6 +96,28 @@ class TestWidths:
 def test_there_is_some() -> None:
     found = available(CPU)
     assert found is None or found > 1 << 20
+
+
+class TestExpectedDisk:
+    @pytest.mark.parametrize(
+        ("entities", "share", "config"),
+        [
+            ((300, 250), 0.3, quick()),
+            ((400, 350), 0.6, in_rounds()),
+            ((1500, 1200), 0.3, preset("fast", 1500)),
+        ],
+        ids=["mini-batches", "rounds", "fast"],
+    )
+    def test_it_is_about_what_a_run_takes(
+        self, entities: tuple[int, int], share: float, config: Config, tmp_path: Path
+    ) -> None:
+        small = benchmark(entities, share=share)
+        workspace = Workspace(tmp_path)
+        workspace.save_benchmark(small)
+        result = align(small.task, config, CPU, workspace=workspace)
+        write_outputs(workspace, small, result, CPU, Silent())
+        taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+        assert taken / 1.5 < expected_disk(small, config) < 1.5 * taken
 
 
 class TestExpected:

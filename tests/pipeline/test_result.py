@@ -182,4 +182,11 @@ def test_a_benchmark_and_more_data_is_refused(benchmark: Benchmark) -> None:
     with refused:
         clusterea.align(benchmark, links={})  # type: ignore[call-overload]
     with refused:
-        clusterea.align(benchmark, "fast")  # type: ignore[call-overload]
+        clusterea.align(benchmark, [("a", "r", "b")])  # type: ignore[call-overload]
+
+
+def test_the_preset_may_come_second(benchmark: Benchmark) -> None:
+    with pytest.raises(InputError, match="unknown preset 'fsat'.*'fast'"):
+        clusterea.align(benchmark, "fsat")
+    with pytest.raises(InputError, match="unknown preset 'fsat'.*'fast'"):
+        clusterea.align(benchmark.task, "fsat")

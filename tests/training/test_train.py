@@ -251,11 +251,16 @@ class Memory:
         self.saved: dict[str, Tensor] | None = None
         self.epochs: list[int] = []
         self.kill_after = kill_after
+        self.rejected = 0
 
     def latest(self) -> Mapping[str, Tensor] | None:
         if self.saved is None:
             return None
         return {name: value.clone() for name, value in self.saved.items()}
+
+    def reject(self) -> None:
+        self.saved = None
+        self.rejected += 1
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         self.saved = {name: value.clone() for name, value in state.items()}
@@ -302,6 +307,38 @@ class TestResume:
         again = train(small, config, checkpoints=memory, progress=seen.append)
         assert not seen
         assert same_bytes(first, again)
+
+    @pytest.mark.parametrize("full_graph", [False, True])
+    @pytest.mark.parametrize("damage", ["missing", "shorter", "wider", "epochs"])
+    def test_a_state_that_does_not_fit_is_rejected_and_training_begins_anew(
+        self, small: AlignmentTask, damage: str, full_graph: bool
+    ) -> None:
+        config = quick("dual-amn", full_graph=full_graph)
+        unbroken = train(small, config)
+        memory = Memory(kill_after=1)
+        with pytest.raises(KilledError):
+            train(small, config, checkpoints=memory)
+        whole = memory.latest()
+        assert whole is not None
+        names = ["epochs"] if damage == "epochs" else [n for n in whole if n != "first_loss"]
+        for name in names:
+            state = dict(whole)
+            if damage == "missing":
+                del state[name]
+            elif damage == "epochs":
+                state[name] = torch.tensor(99)
+            elif whole[name].ndim == 0:
+                continue
+            elif damage == "shorter":
+                state[name] = whole[name][:1]
+            else:
+                state[name] = torch.cat([whole[name], whole[name]], -1)
+            if name in state and damage != "epochs" and state[name].shape == whole[name].shape:
+                continue  # it has one row
+            again = Memory()
+            again.saved = state
+            assert same_bytes(train(small, config, checkpoints=again), unbroken), name
+            assert again.rejected == 1, name
 
     def test_resuming_leaves_the_saved_state_alone(self, small: AlignmentTask) -> None:
         config = quick("dual-amn")

@@ -12,7 +12,8 @@ from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
-from clusterea.cli.plan import described_plan, plan
+from clusterea.cli.locked import locks_run
+from clusterea.cli.plan import described_plan, plan, shortages
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
@@ -21,15 +22,17 @@ from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
 from clusterea.pipeline import Artifacts, choose_device, give_stage
 from clusterea.pipeline import align as run_align
+from clusterea.pipeline.align import check_names
 from clusterea.pipeline.memory import largest_batch, limit_memory
 from clusterea.pipeline.outputs import described_confidence, write_outputs
 from clusterea.sizes import parse_size
-from clusterea.workspace import Workspace
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     from clusterea.types import Alignment, AlignmentTask, Benchmark, Metrics
 
 
+@locks_run
 @takes_data
 def align(
     data: DataOptions,
@@ -67,6 +70,10 @@ def align(
             metavar="SIZE", help="At most so much, as 20GiB: of the GPU, or of the host without."
         ),
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Remove the run that --out holds, and begin anew."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -99,52 +106,39 @@ def align(
         bound = f"sampling.max_batch={largest_batch(allowed, place, config, task)}"
         return choose(settings=[bound, *(settings or [])])
 
-    _check_names(configured(None))  # so that a wrong one is refused before anything is read
+    check_names(configured(None))  # so that a wrong one is refused before anything is read
     workspace = Workspace(out)
     benchmark = data.load(quiet=quiet or as_json)
     task = benchmark.task
     config = configured(task)
-    if as_json:
-        described = described_plan(benchmark, config, place, allowed)
-        if dry_run:
-            show_result(described)
-            return
-        if not described["fits"]:
-            show_warning(described["advice"])
-    else:
-        planned = plan(benchmark, config, place, allowed)
-        if dry_run:
-            OUTPUT.print(planned, soft_wrap=True)
-            return
-        if not quiet:
-            ERRORS.print(planned, soft_wrap=True)
-    if not quiet:
-        for problem in structure_problems(task):
-            show_warning(problem)
+    of_task = task_key(task)
+    if not overwrite:
+        workspace.check_task(of_task)
+    lacking = shortages(benchmark, config, place, allowed, out)
+    if dry_run:
+        if as_json:
+            show_result({**described_plan(benchmark, config, place), "warnings": lacking})
+        else:
+            OUTPUT.print("\n".join([plan(benchmark, config, place), *lacking]), soft_wrap=True)
+        return
+    if not (quiet or as_json):
+        ERRORS.print(plan(benchmark, config, place), soft_wrap=True)
+    for problem in () if quiet else [*lacking, *structure_problems(task)]:
+        show_warning(problem)
     if allowed is not None:
         limit_memory(place, allowed)
-    workspace.save_benchmark(benchmark)
     with watcher(quiet=quiet, json_lines=as_json) as observer:
+        workspace.claim(of_task, overwrite=overwrite)
+        workspace.save_benchmark(benchmark, observer.warn)
         result = run_align(task, config, place, workspace=workspace, observer=observer)
-        key, given = give_stage(
-            Artifacts(workspace), result.keys["match"], result.alignment, least, top
-        )
+        artifacts = Artifacts(workspace, observer.warn)
+        key, given = give_stage(artifacts, result.keys["match"], task, result.alignment, least, top)
         result = replace(result, alignment=given, keys={**result.keys, "given": key})
         metrics = write_outputs(workspace, benchmark, result, place, observer)
     if as_json:
         show_result(_described_result(workspace, given, metrics))
     else:
         _print_result(workspace, benchmark, given, metrics)
-
-
-def _check_names(config: Config) -> None:
-    from clusterea.models import check_model
-    from clusterea.samplers import find_sampler
-
-    for model in config.models:
-        check_model(model)
-    for sampler in config.samplers:
-        find_sampler(sampler)
 
 
 def _described_result(

@@ -42,11 +42,11 @@ def show_error(message: str) -> None:
 
 
 def show_warning(message: str) -> None:
-    """A sentence that the caller should know about, on standard error."""
+    """One sentence on standard error about what the caller should know."""
     if wants_json():
         show_event({"event": "warning", "message": message})
         return
-    ERRORS.print(escape(message), soft_wrap=True)
+    ERRORS.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
 
 
 def show_stopped(*, resumes: bool) -> None:

@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
+from clusterea.cli.locked import locks_run
 from clusterea.errors import InputError
 from clusterea.types import Benchmark, IntArray, Metrics, Pair
 from clusterea.workspace import Workspace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     NamedPairs = Pair[pa.ChunkedArray]
 
 
+@locks_run
 def evaluate(
     run: Annotated[
         Path | None, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.run_options import MinConfidence, Run, Top
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError
+from clusterea.files import leads_to_stream
 from clusterea.workspace import Workspace
 
 ENDINGS = {
@@ -21,6 +22,7 @@ ENDINGS = {
     "sssom": "sssom.tsv",
     "oaei": "rdf",
 }
+BROKEN_PIPE = 128 + 13  # as a shell reports a program that SIGPIPE ended
 
 
 def export(
@@ -35,7 +37,10 @@ def export(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="The file; in the run's folder unless given.", show_default=False),
+        typer.Option(
+            help="The file, or - for standard output; in the run's folder unless given.",
+            show_default=False,
+        ),
     ] = None,
     least: MinConfidence = 0.0,
     top: Top = None,
@@ -59,6 +64,10 @@ def export(
     benchmark = workspace.load_benchmark()
     alignment = stored_alignment(workspace, benchmark.task).bounded(least, top)
     path = out or workspace.folder / f"exported.{ENDINGS[format_name]}"
-    write(alignment, benchmark.names, format_name, path, with_unmatched=with_unmatched)
-    OUTPUT.print(f"{len(alignment.links):,} links:")
-    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
+    try:
+        write(alignment, benchmark.names, format_name, path, with_unmatched=with_unmatched)
+    except BrokenPipeError:  # who reads it has enough, as `head` has
+        raise typer.Exit(BROKEN_PIPE) from None
+    console = ERRORS if leads_to_stream(path) else OUTPUT  # the data alone go into a stream
+    console.print(f"{len(alignment.links):,} links:")
+    console.print(f"  {escape(str(path))}", soft_wrap=True)

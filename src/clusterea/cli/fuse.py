@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
+from clusterea.cli.locked import locks_run
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, Run, Settings
 from clusterea.config import with_settings
@@ -26,6 +27,7 @@ from clusterea.pipeline.stored import (
 from clusterea.workspace import Workspace
 
 
+@locks_run
 def fuse(
     run: Run,
     samplers: Annotated[
@@ -62,21 +64,21 @@ def fuse(
     if seed is not None:
         config = replace(config, seed=seed)
     config = with_settings(config, settings or [], stage="fusion")
-    held = stored_held_out(workspace, encoders["train"])
+    held = stored_held_out(workspace, task, encoders["train"])
     if held is not None:  # they are matched like others, so that the confidence can be fitted
         task = without_seeds(task, held)
     keys = dict(encoders)
     keys |= {sampler: sample_key(workspace, sampler, keys["train"]) for sampler in named}
-    partitions = {sampler: stored_partition(workspace, keys[sampler]) for sampler in named}
+    partitions = {sampler: stored_partition(workspace, task, keys[sampler]) for sampler in named}
     with watcher(quiet=False, json_lines=False) as observer:
         observer.begin("fusion")
-        artifacts = Artifacts(workspace)
+        artifacts = Artifacts(workspace, observer.warn)
         with measured("fusion", place) as cost:
             key, similarity = fuse_stage(
                 artifacts,
                 keys,
                 task,
-                lambda: [stored_embeddings(workspace, key) for key in encoders.values()],
+                lambda: [stored_embeddings(workspace, task, key) for key in encoders.values()],
                 partitions,
                 config,
                 place,

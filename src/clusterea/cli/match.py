@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT, show_warning
+from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device, MinConfidence, Run, Seed, Top
 from clusterea.config import MatchingConfig
 from clusterea.config.checks import check_bounds
@@ -18,6 +19,7 @@ from clusterea.pipeline.stored import current_key, stored_similarity, stored_tri
 from clusterea.workspace import Workspace
 
 
+@locks_run
 def match(
     run: Run,
     method: Annotated[
@@ -46,11 +48,11 @@ def match(
     before = next((workspace.current(each) for each in (GIVEN, "match") if workspace.has(each)), "")
     fuse_key = current_key(workspace, "fuse", task)
     trial = stored_trial(workspace, task, fuse_key)
-    artifacts = Artifacts(workspace)
+    artifacts = Artifacts(workspace, show_warning)
     key, alignment = match_stage(
         artifacts, fuse_key, task, lambda: similarity, config, place, trial
     )
-    key, alignment = give_stage(artifacts, key, alignment, least, top)
+    key, alignment = give_stage(artifacts, key, task, alignment, least, top)
     write_links(workspace, benchmark, similarity, alignment, seed=config.seed, device=place)
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")

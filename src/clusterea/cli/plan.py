@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from clusterea.cli.progress import size
 from clusterea.config import (
     LABEL_PROPAGATION,
     Config,
@@ -15,8 +15,9 @@ from clusterea.config import (
     PropagationConfig,
     config_with,
 )
+from clusterea.files import free_space, readable_size
 from clusterea.pipeline.encoding import num_held_out
-from clusterea.pipeline.memory import available, expected_memory, widths
+from clusterea.pipeline.memory import available, expected_disk, expected_memory, widths
 
 if TYPE_CHECKING:
     import torch
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from clusterea.types import AlignmentTask, Benchmark
 
 
-def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None) -> str:
-    """What a run will do, what it will take, and whether that fits."""
+def plan(benchmark: Benchmark, config: Config, place: torch.device) -> str:
+    """What a run will do, and what it will take."""
     task, sampling, fusion = benchmark.task, config.sampling, config.fusion
     source, target = task.graphs
     expected = expected_memory(task, config, place)
@@ -55,11 +56,24 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device, allowed: int
         f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
     ]
+    lines.append(f"Disk       about {readable_size(expected_disk(benchmark, config))}")
+    return escape("\n".join(lines))
+
+
+def shortages(
+    benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None, out: Path
+) -> list[str]:
+    """What there is too little of, memory or disk, and what to do about it."""
+    found = []
+    if expected_disk(benchmark, config) > free_space(out):
+        free_disk = readable_size(free_space(out))
+        found.append(f"The disk of {out} has {free_disk} free, which may be too little.")
+    expected = expected_memory(benchmark.task, config, place)
     needed = expected.gpu if place.type == "cuda" else expected.host
     free = allowed or available(place)
     if free is not None and needed > free:
-        lines.append(_advice(task, config, place, free))
-    return escape("\n".join(lines))
+        found.append(_advice(benchmark.task, config, place, free))
+    return found
 
 
 def seeds_origin(seeds_from: Mapping[str, int]) -> str:
@@ -71,15 +85,10 @@ def seeds_origin(seeds_from: Mapping[str, int]) -> str:
     return f" ({', '.join(found)})"
 
 
-def described_plan(
-    benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None
-) -> dict[str, Any]:
+def described_plan(benchmark: Benchmark, config: Config, place: torch.device) -> dict[str, Any]:
     """What `plan` says, as plain values."""
     task = benchmark.task
     expected = expected_memory(task, config, place)
-    needed = expected.gpu if place.type == "cuda" else expected.host
-    free = allowed or available(place)
-    fits = free is None or needed <= free
     return {
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
@@ -97,10 +106,9 @@ def described_plan(
         "expected": {
             "host_bytes": expected.host,
             "gpu_bytes": expected.gpu,
+            "disk_bytes": expected_disk(benchmark, config),
             "seconds": round(_seconds(task, config, place), 1),
         },
-        "fits": fits,
-        "advice": "" if fits or free is None else _advice(task, config, place, free),
         "config": config.to_dict(),
     }
 
@@ -131,7 +139,7 @@ def _calibration(task: AlignmentTask, config: Config) -> str:
 
 def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int) -> str:
     """Says that it may not fit, and the setting that makes it fit and costs least accuracy."""
-    problem = f"This may not fit into {size(free)}."
+    problem = f"This may not fit into {readable_size(free)}."
 
     def fits(changed: Config) -> bool:
         needed = expected_memory(task, changed, place)
@@ -155,7 +163,9 @@ def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int)
 
 
 def _memory(host: int, gpu: int) -> str:
-    return f"{size(host)} of memory" + (f" and {size(gpu)} on the GPU" if gpu else "")
+    return f"{readable_size(host)} of memory" + (
+        f" and {readable_size(gpu)} on the GPU" if gpu else ""
+    )
 
 
 # Seconds for a step of training at a row touched, for a number of labels and their features, for

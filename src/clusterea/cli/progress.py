@@ -9,7 +9,8 @@ from typing import Any
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from clusterea.cli.console import ERRORS, show_event
+from clusterea.cli.console import ERRORS, show_event, show_warning
+from clusterea.files import readable_size
 from clusterea.pipeline import StageCost
 from clusterea.pipeline.align import Silent
 
@@ -91,6 +92,9 @@ class Bars(Watcher):
     def end(self, cost: StageCost) -> None:
         self._bars.update(self._task, completed=1, total=1, what=_costs(cost))
 
+    def warn(self, message: str) -> None:
+        show_warning(message)
+
 
 class Log(Watcher):
     """Whole lines, few of them: for files and pipes."""
@@ -109,6 +113,9 @@ class Log(Watcher):
     def end(self, cost: StageCost) -> None:
         ERRORS.print(f"{cost.stage}: {_costs(cost)}", soft_wrap=True)
 
+    def warn(self, message: str) -> None:
+        show_warning(message)
+
 
 class JsonLines(Watcher):
     """One JSON object a line on standard error."""
@@ -121,6 +128,9 @@ class JsonLines(Watcher):
 
     def end(self, cost: StageCost) -> None:
         show_event({"event": "end", **cost.to_dict()})
+
+    def warn(self, message: str) -> None:
+        show_warning(message)
 
 
 def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
@@ -135,15 +145,5 @@ def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
 def _costs(cost: StageCost) -> str:
     if cost.reused:
         return "was there already"
-    gpu = f", {size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
-    return f"{cost.seconds:.1f} s, {size(cost.peak_host_bytes)}{gpu}"
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"
+    gpu = f", {readable_size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
+    return f"{cost.seconds:.1f} s, {readable_size(cost.peak_host_bytes)}{gpu}"

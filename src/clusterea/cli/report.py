@@ -6,11 +6,13 @@ from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.evaluate import of_run
+from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Run
 from clusterea.errors import DataError
 from clusterea.workspace import Workspace
 
 
+@locks_run
 def report(run: Run) -> None:
     """Writes report.html, and metrics.json where there are test links, from what a run found."""
     from clusterea.pipeline.outputs import write_page
@@ -35,7 +37,7 @@ def report(run: Run) -> None:
         benchmark,
         alignment,
         None if metrics is None else metrics.to_dict(),
-        fused_partitions(workspace),
+        fused_partitions(workspace, benchmark.task),
         described.get("stages", []),
         described.get("config", {}),
         described.get("self_training", []),

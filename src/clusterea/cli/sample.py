@@ -8,7 +8,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT, show_warning
+from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device, Run
 from clusterea.config import SamplingConfig, with_settings
 from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULTS = SamplingConfig()
 
 
+@locks_run
 def sample(
     run: Run,
     sampler: Annotated[
@@ -69,13 +71,13 @@ def sample(
         benchmark = workspace.load_benchmark()
         task = benchmark.task
         train_key = current_key(workspace, "train", task)
-        artifacts = Artifacts(workspace)
+        artifacts = Artifacts(workspace, show_warning)
         with Cuts(artifacts, task_key(task), task) as cuts:
             key, partition = sample_stage(
                 artifacts,
                 train_key,
                 stored_known(workspace, task, train_key),
-                lambda: stored_embeddings(workspace, train_key),
+                lambda: stored_embeddings(workspace, task, train_key),
                 sampler,
                 config,
                 place,

@@ -19,8 +19,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.console import ERRORS, OUTPUT, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
+from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device
 from clusterea.config import (
     LABEL_PROPAGATION,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from clusterea.training import Progress as Step
 
 
+@locks_run
 @takes_data
 def train(
     data: DataOptions,
@@ -54,6 +56,10 @@ def train(
         typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set epochs=10."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same embeddings.")] = 0,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Remove the run that --out holds, and begin anew."),
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Trains embeddings from the seeds and writes them into a run's folder.
@@ -75,12 +81,14 @@ def train(
     place = choose_device(device)
     workspace = Workspace(out)
     benchmark = data.load()
+    of_task = task_key(benchmark.task)
+    workspace.claim(of_task, overwrite=overwrite)
     ERRORS.print(_plan(config, benchmark.task.num_seeds, str(place)))
-    workspace.save_benchmark(benchmark)
+    workspace.save_benchmark(benchmark, show_warning)
     with _bar() as bar:
         show = _Shown(bar)
-        artifacts = Artifacts(workspace)
-        known = Known(benchmark.task, {"task": task_key(benchmark.task)})
+        artifacts = Artifacts(workspace, show_warning)
+        known = Known(benchmark.task, {"task": of_task})
         is_trained = isinstance(config, TrainingConfig)
         key, embeddings = train_stage(
             artifacts, known, config, place, show.step if is_trained else None

@@ -30,12 +30,8 @@ from clusterea.pipeline.stages import (
     sample_stage,
     train_stage,
 )
-from clusterea.types import (
-    AlignmentTask,
-    Partition,
-    Similarity,
-)
-from clusterea.workspace import Workspace, task_key
+from clusterea.types import AlignmentTask, Partition, Similarity
+from clusterea.workspace import Warn, Workspace, ignore, task_key
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +43,7 @@ Value = TypeVar("Value")
 
 
 class Observer(Protocol):
-    """Who is told how far things are."""
+    """Who is told how far things are; who has `warn(message)` hears of what was repaired too."""
 
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
@@ -60,6 +56,7 @@ class Silent:
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
     def end(self, cost: StageCost) -> None: ...
+    def warn(self, message: str) -> None: ...
 
 
 def align(
@@ -71,14 +68,10 @@ def align(
     observer: Observer | None = None,
 ) -> AlignmentResult:
     """Encodes, samples, fuses and matches. With a workspace, only what it lacks is computed."""
-    from clusterea.models import check_model
-    from clusterea.samplers import find_sampler
-
-    for model in config.models:  # an unknown name is refused before any work is done
-        check_model(model)
-    for sampler in config.samplers:
-        find_sampler(sampler)
-    run = _Run(config, device, Artifacts(workspace), observer or Silent())
+    check_names(config)  # before any work is done
+    watcher = observer or Silent()
+    warn: Warn = getattr(watcher, "warn", ignore)
+    run = _Run(config, device, Artifacts(workspace, warn), watcher)
     of_task = task_key(task)
     held_key, held, free = held_out_stage(run.artifacts, of_task, task, config.matching)
     known = Known(free, {"task": of_task} | ({"held": held_key} if held_key else {}))
@@ -143,6 +136,17 @@ def align(
         tuple(rounds),
         {**run.keys, "match": match_key},
     )
+
+
+def check_names(config: Config) -> None:
+    """Raises where a model or a sampler is unknown."""
+    from clusterea.models import check_model
+    from clusterea.samplers import find_sampler
+
+    for model in config.models:
+        check_model(model)
+    for sampler in config.samplers:
+        find_sampler(sampler)
 
 
 class _Run:

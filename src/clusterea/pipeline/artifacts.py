@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clusterea.errors import DataError
-from clusterea.types import Alignment, Pair, Partition, Similarity
-from clusterea.workspace import Workspace, read_tensors, recipe_key
+from clusterea.errors import DamagedError
+from clusterea.types import Alignment, AlignmentTask, Pair, Partition, Similarity
+from clusterea.workspace import Warn, Workspace, ignore, read_tensors, recipe_key
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, Tensor]
 
 Value = TypeVar("Value")
+COMMANDS = ("train", "sample", "fuse", "match")  # stages that have a command of their own
 
 
 class Artifacts:
-    """Finds a stage's result in a run's folder, or makes it and keeps it there."""
+    """Finds a stage's result in a run's folder, or makes it and keeps it there.
 
-    def __init__(self, workspace: Workspace | None) -> None:
+    One that is damaged is made again; `warn` is told so.
+    """
+
+    def __init__(self, workspace: Workspace | None, warn: Warn = ignore) -> None:
         self.workspace = workspace
+        self.warn = warn
         self.made: set[str] = set()  # keys of what was not there
 
     def has(self, key: str) -> bool:
@@ -40,7 +45,11 @@ class Artifacts:
         """The key and the value of a stage: what `make` returns, or what it once did."""
         key = recipe_key(stage, recipe, parents)
         if self.workspace is not None and self.workspace.find(key) is not None:
-            return key, unpack(read_artifact(self.workspace, key))
+            try:
+                return key, read_artifact(self.workspace, key, unpack)
+            except DamagedError as error:
+                self.warn(f"{error.path} is damaged or missing: the stage {stage} is run again.")
+                self.workspace.remove(key)
         value = make()
         self.made.add(key)
         if self.workspace is not None:
@@ -49,17 +58,47 @@ class Artifacts:
         return key, value
 
 
-def read_artifact(workspace: Workspace, key: str) -> Tensors:
-    """The tensors of an artifact. One that something else damaged is named, with what to do."""
+def read_artifact(workspace: Workspace, key: str, unpack: Callable[[Tensors], Value]) -> Value:
+    """What a stage returned. An artifact that was damaged is named, with what to do."""
     path = workspace.tensors_file(key)
     try:
-        return read_tensors(path)
-    except (DataError, FileNotFoundError) as error:
-        problem = "is damaged" if isinstance(error, DataError) else "is missing"
-        if workspace.find(key) is not None:
-            problem += f"; delete the folder {path.parent}"
-        again = f"`clusterea {key.partition('-')[0]}` or `align`"
-        raise DataError(path, f"{problem}; run {again} again to have it made anew.") from error
+        workspace.recipe(key)
+        return unpack(read_tensors(path, key))
+    except FileNotFoundError as error:
+        raise DamagedError(path, f"is missing; {_again(key)}") from error
+    except DamagedError as error:
+        raise DamagedError(error.path, f"is damaged; {_again(key)}") from error
+    except (KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
+        # The file is as it was written, but it was not written for this run's graphs.
+        raise DamagedError(path, f"is damaged ({error}); {_again(key)}") from error
+
+
+def _again(key: str) -> str:
+    stage = key.partition("-")[0]
+    which = f"`clusterea {stage}` or `align`" if stage in COMMANDS else "`clusterea align`"
+    return f"run {which} again to have it made anew."
+
+
+def entity_counts(task: AlignmentTask) -> Pair[int]:
+    """How many entities each side has, which bounds what an artifact may hold."""
+    return task.graphs.map(lambda graph: graph.num_entities)
+
+
+def _check_ids(ids: Tensor, what: str, size: int) -> None:
+    """Raises unless these are (n,) entities of a side."""
+    from torch import int64
+
+    if ids.ndim != 1 or ids.dtype != int64:
+        raise ValueError(f"{what} must be int64 of shape (n,). Got {ids.dtype}, {ids.ndim}-d.")
+    if ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < size):
+        raise ValueError(f"{what} must lie in [0, {size}).")
+
+
+def _check_links(links: Tensor, sizes: Pair[int]) -> None:
+    if links.ndim != 2 or links.shape[1] != 2:
+        raise ValueError(f"links must have shape (n, 2). Got {tuple(links.shape)} instead.")
+    for column, size in enumerate(sizes):
+        _check_ids(links[:, column], "links", size)
 
 
 def pack_pair(pair: Pair[Tensor]) -> Tensors:
@@ -67,9 +106,16 @@ def pack_pair(pair: Pair[Tensor]) -> Tensors:
     return {"source": pair.source, "target": pair.target}
 
 
-def unpack_pair(tensors: Tensors) -> Pair[Tensor]:
-    """Embeddings."""
-    return Pair(tensors["source"], tensors["target"])
+def unpack_pair(tensors: Tensors, sizes: Pair[int]) -> Pair[Tensor]:
+    """Embeddings: a row of floating point for each entity, of one width."""
+    pair = Pair(tensors["source"], tensors["target"])
+    width = pair.source.shape[-1]
+    for rows, size in pair.zip(sizes):
+        if rows.shape != (size, width) or not rows.is_floating_point():
+            raise ValueError(
+                f"embeddings must have shape ({size}, {width}). Got {tuple(rows.shape)} instead."
+            )
+    return pair
 
 
 def pack_links(links: Tensor) -> Tensors:
@@ -77,8 +123,9 @@ def pack_links(links: Tensor) -> Tensors:
     return {"links": links}
 
 
-def unpack_links(tensors: Tensors) -> Tensor:
+def unpack_links(tensors: Tensors, sizes: Pair[int]) -> Tensor:
     """Pairs of entities."""
+    _check_links(tensors["links"], sizes)
     return tensors["links"]
 
 
@@ -89,9 +136,13 @@ def pack_partition(partition: Partition) -> Tensors:
     return {**pack_pair(partition.labels), "num_batches": tensor([partition.num_batches])}
 
 
-def unpack_partition(tensors: Tensors) -> Partition:
+def unpack_partition(tensors: Tensors, sizes: Pair[int]) -> Partition:
     """A partition from its labels."""
-    return Partition(unpack_pair(tensors), int(tensors["num_batches"]))
+    labels = Pair(tensors["source"], tensors["target"])
+    for side, size in labels.zip(sizes):
+        if len(side) != size:
+            raise ValueError(f"labels must be one for each entity. Got {len(side)} for {size}.")
+    return Partition(labels, int(tensors["num_batches"]))
 
 
 def pack_similarity(similarity: Similarity) -> Tensors:
@@ -107,8 +158,10 @@ def pack_similarity(similarity: Similarity) -> Tensors:
     }
 
 
-def unpack_similarity(tensors: Tensors) -> Similarity:
+def unpack_similarity(tensors: Tensors, sizes: Pair[int]) -> Similarity:
     """A similarity from its CSR arrays."""
+    if tensors["num_entities"].tolist() != list(sizes):
+        raise ValueError(f"a similarity must be of {sizes.source} and {sizes.target} entities.")
     return Similarity(
         tensors["row_offsets"],
         tensors["columns"].long(),
@@ -130,8 +183,11 @@ def pack_alignment(alignment: Alignment) -> Tensors:
     }
 
 
-def unpack_alignment(tensors: Tensors) -> Alignment:
+def unpack_alignment(tensors: Tensors, sizes: Pair[int]) -> Alignment:
     """An alignment from its arrays."""
+    _check_links(tensors["links"], sizes)
+    _check_ids(tensors["unmatched_source"], "unmatched entities", sizes.source)
+    _check_ids(tensors["unmatched_target"], "unmatched entities", sizes.target)
     return Alignment(
         tensors["links"],
         tensors["confidence"],

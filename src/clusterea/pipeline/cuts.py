@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,8 @@ class Cuts:
             finally:
                 running.stop()
 
-        return self._artifacts.tensors("metis", recipe, parents, make, _pack, _unpack)[1]
+        unpack = partial(_unpack, num_entities=graph.num_entities, num_parts=num_parts)
+        return self._artifacts.tensors("metis", recipe, parents, make, _pack, unpack)[1]
 
     def close(self) -> None:
         """Ends what still runs."""
@@ -89,5 +91,8 @@ def _pack(parts: IntArray) -> Tensors:
     return {"parts": from_numpy(np.array(parts))}
 
 
-def _unpack(tensors: Tensors) -> IntArray:
-    return tensors["parts"].numpy()
+def _unpack(tensors: Tensors, num_entities: int, num_parts: int) -> IntArray:
+    parts: IntArray = tensors["parts"].numpy()
+    if parts.shape != (num_entities,) or not np.isin(parts, np.arange(num_parts)).all():
+        raise ValueError(f"parts must be one in [0, {num_parts}) for each entity.")
+    return parts

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clusterea.config import MatchingConfig, SelfTrainingConfig
-from clusterea.pipeline.artifacts import Artifacts, pack_links, unpack_links
+from clusterea.pipeline.artifacts import Artifacts, entity_counts, pack_links, unpack_links
 from clusterea.types import AlignmentTask, IntArray, Pair
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def held_out_stage(
         {"task": task_key},
         lambda: held,
         pack_links,
-        unpack_links,
+        partial(unpack_links, sizes=entity_counts(task)),
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point("held", key)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
-from clusterea.types import AlignmentTask
+from clusterea.pipeline.encoding import num_held_out
+from clusterea.types import AlignmentTask, Benchmark
 
 if TYPE_CHECKING:
     import torch
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 CELL_BYTES = 12  # of a sparse similarity
 PART_BYTES = 20  # of a cell of a view that is being made
 CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three samplers
+PAGE_BYTES = 1 << 20  # of report.html, however few links there are
+CANDIDATE_BYTES = 100  # of candidates.parquet for a source entity
 BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
 
 
@@ -123,6 +126,32 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
         gpu = max(table + graph + embeddings // 2, fused)
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
     return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
+
+
+def expected_disk(benchmark: Benchmark, config: Config) -> int:
+    """Bytes that a run's folder is likely to take: the data, each stage's result, the outputs."""
+    task = benchmark.task
+    sizes = [graph.num_entities for graph in task.graphs]
+    entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
+    names = int(sum(side.arrow.nbytes for side in benchmark.names))
+    data = 24 * triples + 8 * entities + names // 2  # Parquet takes half of what names take
+    rounds, folds = config.self_training.rounds, config.self_training.folds
+    is_held = num_held_out(task.num_seeds, config.matching.held_out) > 0
+    fusions = 1 + rounds + (1 if is_held and config.matching.rejoin and not rounds else 0)
+    own = widths(config)[: len(config.models)]
+    embeddings = 0
+    for encoder, width in zip(config.encoders(), own, strict=True):
+        is_cheap = isinstance(encoder, PropagationConfig)
+        waits = config.self_training.retrain == "last" and not is_cheap and len(own) > 1
+        again = min(rounds, 1) if waits else rounds
+        embeddings += 4 * width * entities * (again * folds + fusions - rounds)
+    cells = CELLS_A_ROW * max(sizes)
+    if not config.samplers:
+        cells = config.fusion.candidates * (entities - 2 * task.num_seeds)
+    similarity = fusions * (8 * cells + 8 * sizes[0])
+    labels = 8 * entities * len(config.samplers) * fusions
+    outputs = PAGE_BYTES + 2 * names + CANDIDATE_BYTES * sizes[0]
+    return data + embeddings + similarity + labels + outputs
 
 
 def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:

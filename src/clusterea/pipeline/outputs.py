@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from clusterea.checksums import sealed
 from clusterea.pipeline.align import Observer
 from clusterea.pipeline.measure import StageCost, measured
 from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.types import Alignment, Benchmark, Metrics, Partition, Similarity
-from clusterea.workspace import Workspace, fingerprint, task_key, write_json
+from clusterea.workspace import RUN, Workspace, fingerprint, task_key, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +69,8 @@ def write_outputs(
         )
     costs.append(cost)
     observer.end(cost)
-    write_json(folder / "run.json", _described(benchmark, result, device, costs, rounds))
+    described = _described(benchmark, result, device, costs, rounds)
+    write_json(folder / f"{RUN}.json", sealed(RUN, described))
     return metrics
 
 

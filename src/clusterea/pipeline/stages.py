@@ -19,6 +19,7 @@ from clusterea.config import (
 )
 from clusterea.pipeline.artifacts import (
     Artifacts,
+    entity_counts,
     pack_alignment,
     pack_links,
     pack_pair,
@@ -68,7 +69,8 @@ def train_stage(
     checkpoints = None
     if artifacts.workspace is not None and isinstance(config, TrainingConfig):
         name = f"{recipe_key('train', recipe, known.parents)}.safetensors"
-        checkpoints = FileCheckpoints(artifacts.workspace.folder / "checkpoints" / name)
+        place = artifacts.workspace.folder / "checkpoints" / name
+        checkpoints = FileCheckpoints(place, warn=artifacts.warn)
 
     def make() -> Pair[Tensor]:
         if isinstance(config, TrainingConfig):
@@ -77,9 +79,8 @@ def train_stage(
             )
         return propagate(known.task, config, device=device, progress=progress)
 
-    key, embeddings = artifacts.tensors(
-        "train", recipe, known.parents, make, pack_pair, unpack_pair
-    )
+    unpack = partial(unpack_pair, sizes=entity_counts(known.task))
+    key, embeddings = artifacts.tensors("train", recipe, known.parents, make, pack_pair, unpack)
     if checkpoints is not None:
         checkpoints.remove()
     return key, embeddings
@@ -117,7 +118,7 @@ def sample_stage(
         {"train": train_key} | known.learned(),
         lambda: sample(sampler, known.task, embeddings(), config, Place(device, cut)),
         pack_partition,
-        unpack_partition,
+        partial(unpack_partition, sizes=entity_counts(known.task)),
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point(f"sample-{sampler}", key)
@@ -177,7 +178,7 @@ def fuse_stage(
         parents,
         make,
         pack_similarity,
-        unpack_similarity,
+        partial(unpack_similarity, sizes=entity_counts(task)),
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point("fuse", key)
@@ -216,7 +217,8 @@ def pseudo_seed_stage(
         ).cpu()
 
     recipe = config.recipe() | {"measure": measure}
-    return artifacts.tensors("pseudo", recipe, {"fuse": fuse_key}, make, pack_links, unpack_links)
+    unpack = partial(unpack_links, sizes=entity_counts(task))
+    return artifacts.tensors("pseudo", recipe, {"fuse": fuse_key}, make, pack_links, unpack)
 
 
 def match_stage(
@@ -264,8 +266,9 @@ def match_stage(
     parents = {"fuse": fuse_key}
     if trial is not None and trial.key:
         parents["trial"] = trial.key
+    unpack = partial(unpack_alignment, sizes=entity_counts(task))
     key, alignment = artifacts.tensors(
-        "match", config.recipe(), parents, make, pack_alignment, unpack_alignment
+        "match", config.recipe(), parents, make, pack_alignment, unpack
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point("match", key)
@@ -275,6 +278,7 @@ def match_stage(
 def give_stage(
     artifacts: Artifacts,
     match_key: str,
+    task: AlignmentTask,
     alignment: Alignment,
     least: float = 0.0,
     top: int | None = None,
@@ -293,7 +297,7 @@ def give_stage(
         {"match": match_key},
         lambda: alignment.bounded(least, top),
         pack_alignment,
-        unpack_alignment,
+        partial(unpack_alignment, sizes=entity_counts(task)),
     )
     if artifacts.workspace is not None:
         artifacts.workspace.point(GIVEN, key)

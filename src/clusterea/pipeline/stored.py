@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterea.checksums import unsealed
 from clusterea.config import FusionConfig
 from clusterea.config.preset import both_ways
 from clusterea.errors import DataError, InputError
 from clusterea.pipeline.artifacts import (
+    entity_counts,
     read_artifact,
     unpack_alignment,
     unpack_links,
@@ -21,7 +23,7 @@ from clusterea.pipeline.artifacts import (
 )
 from clusterea.pipeline.encoding import Known, beyond, without_seeds
 from clusterea.pipeline.stages import GIVEN, Trial, encoder_name
-from clusterea.workspace import Workspace, task_key
+from clusterea.workspace import RUN, Workspace, task_key
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,31 +68,36 @@ def encoder_keys(workspace: Workspace, task: AlignmentTask) -> dict[str, str]:
     return keys
 
 
-def stored_embeddings(workspace: Workspace, key: str) -> Pair[Tensor]:
+def stored_embeddings(workspace: Workspace, task: AlignmentTask, key: str) -> Pair[Tensor]:
     """The embeddings of one encoder."""
-    return unpack_pair(read_artifact(workspace, key))
+    return read_artifact(workspace, key, partial(unpack_pair, sizes=entity_counts(task)))
 
 
-def stored_held_out(workspace: Workspace, train_key: str) -> Tensor | None:
+def stored_held_out(workspace: Workspace, task: AlignmentTask, train_key: str) -> Tensor | None:
     """(n, 2): the seeds that an encoder has not learned from, if any."""
     key = _parents(workspace, train_key).get("held", "")
-    return unpack_links(read_artifact(workspace, key)) if key else None
+    return _stored_links(workspace, task, key) if key else None
+
+
+def _stored_links(workspace: Workspace, task: AlignmentTask, key: str) -> Tensor:
+    return read_artifact(workspace, key, partial(unpack_links, sizes=entity_counts(task)))
 
 
 def stored_trial(workspace: Workspace, task: AlignmentTask, fuse_key: str) -> Trial | None:
     """What the confidence of links of this similarity is fitted on, if seeds were held out."""
     train_key = _parents(workspace, fuse_key).get("train", "")
-    held = stored_held_out(workspace, train_key)
+    held = stored_held_out(workspace, task, train_key)
     if held is not None:
         return Trial(held)
     key = _parents(workspace, train_key).get("rejoined", "")
     if not key or not workspace.has("rehearsal"):
         return None
     before = current_key(workspace, "rehearsal", task)
+    unpack = partial(unpack_similarity, sizes=entity_counts(task))
     return Trial(
-        unpack_links(read_artifact(workspace, key)),
+        _stored_links(workspace, task, key),
         before,
-        lambda: unpack_similarity(read_artifact(workspace, before)),
+        lambda: read_artifact(workspace, before, unpack),
     )
 
 
@@ -100,11 +107,11 @@ def stored_known(workspace: Workspace, task: AlignmentTask, train_key: str) -> K
     Pseudo-seeds of the last round are among them.
     """
     parents = _parents(workspace, train_key)
-    held = stored_held_out(workspace, train_key)
+    held = stored_held_out(workspace, task, train_key)
     known = task if held is None else without_seeds(task, held)
     pseudo = parents.get("pseudo", "")
     if pseudo:
-        links = unpack_links(read_artifact(workspace, pseudo)).numpy()
+        links = _stored_links(workspace, task, pseudo).numpy()
         links = beyond(links, known.seeds)
         known = known.with_seeds(np.concatenate([known.seeds, links]))
     return Known(known, parents)
@@ -123,25 +130,27 @@ def sample_key(workspace: Workspace, sampler: str, train_key: str) -> str:
     return key
 
 
-def stored_partition(workspace: Workspace, key: str) -> Partition:
+def stored_partition(workspace: Workspace, task: AlignmentTask, key: str) -> Partition:
     """The mini-batches of one sampler."""
-    return unpack_partition(read_artifact(workspace, key))
+    return read_artifact(workspace, key, partial(unpack_partition, sizes=entity_counts(task)))
 
 
 def stored_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
     """The similarity that was fused last."""
-    return unpack_similarity(read_artifact(workspace, current_key(workspace, "fuse", task)))
+    key = current_key(workspace, "fuse", task)
+    return read_artifact(workspace, key, partial(unpack_similarity, sizes=entity_counts(task)))
 
 
 def matched_similarity(workspace: Workspace, task: AlignmentTask) -> Similarity:
     """The similarity that the links matched last were made of."""
     key = _parents(workspace, current_key(workspace, "match", task)).get("fuse", "")
-    return unpack_similarity(read_artifact(workspace, key))
+    return read_artifact(workspace, key, partial(unpack_similarity, sizes=entity_counts(task)))
 
 
 def stored_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
     """The alignment that was matched last."""
-    return unpack_alignment(read_artifact(workspace, current_key(workspace, "match", task)))
+    key = current_key(workspace, "match", task)
+    return read_artifact(workspace, key, partial(unpack_alignment, sizes=entity_counts(task)))
 
 
 def given_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
@@ -150,7 +159,7 @@ def given_alignment(workspace: Workspace, task: AlignmentTask) -> Alignment:
     key = workspace.current(GIVEN) if workspace.has(GIVEN) else ""
     if _parents(workspace, key).get("match") != match_key:
         key = match_key
-    return unpack_alignment(read_artifact(workspace, key))
+    return read_artifact(workspace, key, partial(unpack_alignment, sizes=entity_counts(task)))
 
 
 def stored_description(workspace: Workspace, stage: str) -> dict[str, Any]:
@@ -158,9 +167,10 @@ def stored_description(workspace: Workspace, stage: str) -> dict[str, Any]:
     path = workspace.folder / "run.json"
     if not path.is_file():
         return {}
+    current = workspace.current(stage)
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        is_of_it = found["artifacts"][stage] == workspace.current(stage)
+        found = unsealed(RUN, path.read_text())
+        is_of_it = found["artifacts"][stage] == current
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(path, "is damaged; delete it to do without.") from error
     return found if is_of_it else {}
@@ -188,11 +198,11 @@ def is_matched(workspace: Workspace) -> bool:
     return of == workspace.current("fuse")
 
 
-def fused_partitions(workspace: Workspace) -> dict[str, Partition]:
+def fused_partitions(workspace: Workspace, task: AlignmentTask) -> dict[str, Partition]:
     """The mini-batches that the similarity fused last was made of, by sampler."""
     parents = _parents(workspace, workspace.current("fuse"))
     return {
-        name: stored_partition(workspace, key)
+        name: stored_partition(workspace, task, key)
         for name, key in parents.items()
         if not name.startswith("train") and workspace.find(key) is not None
     }
@@ -200,8 +210,7 @@ def fused_partitions(workspace: Workspace) -> dict[str, Partition]:
 
 def _parents(workspace: Workspace, key: str) -> Mapping[str, str]:
     """Of which artifacts this one was made; nothing where it is not there any more."""
-    recipe = workspace.folder / key / "recipe.json"
-    if not key or not recipe.is_file():
+    if not key or workspace.find(key) is None:
         return {}
-    found = json.loads(recipe.read_text()).get("parents", {})
+    found = workspace.recipe(key)["parents"]
     return found if isinstance(found, dict) else {}

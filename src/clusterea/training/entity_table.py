@@ -59,11 +59,19 @@ class EntityTable:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Back to a state that `state` gave."""
-        self.rows.copy_(state["rows"])
-        self._first.copy_(state["first"])
-        self._second.copy_(state["second"])
+        for name, now in (("rows", self.rows), ("first", self._first), ("second", self._second)):
+            check_shape(name, state[name], now)
+            now.copy_(state[name])
         self._steps = int(state["steps"])
 
     def forget_moments(self) -> None:
         """Frees what only training needs."""
         self._first = self._second = self.rows.new_zeros(0)
+
+
+def check_shape(name: str, saved: Tensor, now: Tensor) -> None:
+    """Raises unless a saved tensor has the shape of the one it replaces."""
+    if saved.shape != now.shape:
+        raise ValueError(
+            f"{name} must have shape {tuple(now.shape)}. Got {tuple(saved.shape)} instead."
+        )

@@ -19,7 +19,7 @@ from clusterea.graph.union import UnionGraph, union
 from clusterea.models import Encoder, Shape, find_encoder
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
-from clusterea.training.entity_table import EntityTable
+from clusterea.training.entity_table import EntityTable, check_shape
 from clusterea.training.inference import embed
 from clusterea.training.losses import margin_loss, nhsm_loss
 from clusterea.training.prefetch import prefetch
@@ -28,6 +28,11 @@ from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, Pair
 
 LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that tell whether the embeddings are of use
+MOMENTS = {  # what each optimizer keeps of a parameter
+    "adam": {"step", "exp_avg", "exp_avg_sq"},
+    "rmsprop": {"step", "square_avg"},
+    "sgd": set[str](),
+}
 EXPLODED = 1e3  # times the first loss seen: no longer training
 
 
@@ -40,6 +45,9 @@ class Checkpoints(Protocol):
 
     def latest(self) -> Mapping[str, Tensor] | None:
         """What was saved last, if anything."""
+
+    def reject(self) -> None:
+        """What `latest` gave can't be used."""
 
     def save(self, state: Mapping[str, Tensor]) -> None:
         """Keeps a copy of a state, whose tensors go on changing, in the place of the one before."""
@@ -71,7 +79,11 @@ def train(
     trainer = Trainer(task, config, torch.device(device))
     done = 0
     if checkpoints is not None and (saved := checkpoints.latest()) is not None:
-        done = trainer.restore(saved)
+        try:
+            done = trainer.restore(saved)
+        except (KeyError, ValueError, RuntimeError, TypeError):  # it is of something else
+            checkpoints.reject()
+            trainer = Trainer(task, config, torch.device(device))
     for epoch in range(done, config.epochs):
         trainer.run_epoch(epoch, progress)
         if checkpoints is not None:
@@ -187,6 +199,7 @@ class Trainer:
 
         self._encoder.load_state_dict(under("encoder."))
         if self._table is None:
+            check_shape("rows", saved["rows"], self._rows)
             self._rows.data.copy_(saved["rows"])
         else:
             self._table.restore(under("table."))
@@ -195,10 +208,24 @@ class Trainer:
         for key, value in under("optimizer.").items():
             number, _, name = key.partition(".")
             values.setdefault(int(number), {})[name] = value.clone()  # it will be changed in place
+        self._check_optimizer(values)
         self._optimizer.load_state_dict({**optimizer, "state": values})
         if "first_loss" in saved:
             self._first_loss = float(saved["first_loss"])
-        return int(saved["epochs"])
+        epochs = int(saved["epochs"])
+        if not 0 < epochs <= self._config.epochs:
+            raise ValueError(f"epochs must be in [1, {self._config.epochs}]. Got {epochs} instead.")
+        return epochs
+
+    def _check_optimizer(self, values: Mapping[int, Mapping[str, Tensor]]) -> None:
+        """Raises unless each parameter has all its moments, in its shape."""
+        parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
+        for number, moments in values.items():
+            if set(moments) != MOMENTS[self._config.optimizer]:
+                raise ValueError(f"parameter {number} must have all moments.")
+            for name, moment in moments.items():
+                if name != "step":
+                    check_shape(name, moment, parameters[number])
 
     def _expanded(self, epoch: int) -> Generator[tuple[Step, _Expanded], None, None]:
         """The epoch's steps with their neighbourhoods, made ahead for a GPU."""

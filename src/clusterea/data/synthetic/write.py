@@ -46,7 +46,9 @@ def check_free(folder: Path) -> Path:
     """The folder's full path; raises unless it is new or empty."""
     folder = Path(folder).resolve()
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"folder must be new or empty. Got {folder} instead, which is none.")
+        if folder.exists() and any(folder.iterdir()):
             raise InputError(f"folder must be new or empty. Got {folder} instead; remove it first.")
     except OSError as error:
         raise InputError(f"can't write {folder}: {error.strerror or error}.") from error

@@ -1,0 +1,82 @@
+"""Checksums of what a run stores: CRC-32 over chunks, bound to the name of what is stored.
+
+The name is part of it, so that two files that were exchanged are noticed too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHUNK = 1 << 24
+SEAL = "checksum"
+
+
+def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
+    """Of the names, types, shapes and bytes of tensors on the host."""
+    heads: list[str] = []
+    chunks: list[memoryview] = []
+    for key in sorted(tensors):
+        tensor = tensors[key]
+        heads.append(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
+        chunks += _chunks(tensor)
+    threads = min(len(chunks), os.cpu_count() or 1, 8)
+    if threads > 1:  # zlib lets go of Python's lock
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(zlib.crc32, chunks))
+    else:
+        found = [zlib.crc32(chunk) for chunk in chunks]
+    return _checksum(json.dumps([name, heads, found]))
+
+
+def file_checksum(path: Path) -> str:
+    """Of a file's name and bytes."""
+    found, size = 0, 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            found, size = zlib.crc32(chunk, found), size + len(chunk)
+    return _checksum(json.dumps([path.name, size, found]))
+
+
+def sealed(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON with a checksum of itself."""
+    return {**value, SEAL: _json_checksum(name, value)}
+
+
+def unsealed(name: str, text: str) -> dict[str, Any]:
+    """What was sealed under this name.
+
+    Raises:
+        ValueError: It is not as it was.
+    """
+    value = json.loads(text)
+    if not isinstance(value, dict) or SEAL not in value:
+        raise ValueError("no checksum")
+    seal = value.pop(SEAL)
+    if seal != _json_checksum(name, value):
+        raise ValueError("another checksum")
+    return value
+
+
+def _json_checksum(name: str, value: Mapping[str, Any]) -> str:
+    return _checksum(json.dumps([name, value], sort_keys=True))
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _chunks(tensor: Tensor) -> Iterator[memoryview]:
+    from torch import uint8
+
+    content = tensor.detach().contiguous().reshape(-1).view(uint8).numpy().data
+    for start in range(0, len(content), CHUNK):
+        yield content[start : start + CHUNK]

@@ -1,0 +1,45 @@
+"""The torture programs, for as long as a test may take; `make torture` runs them for long."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import corrupt_runs
+import kill_runs
+import pytest
+
+from clusterea.workspace import write_tensors
+from conftest import stored
+
+
+@pytest.mark.slow
+def test_kills(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kill_runs.main(["--kills", "3", "--kinds", "fast"]) == 0
+    assert "0 faults, 3 kills" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_corruptions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert corrupt_runs.main(["--trials", "10", "--kinds", "fast", "paper"]) == 0
+    assert "10 trials: 0 faults" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_another_result_without_an_error_is_a_fault(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corrupt_runs, "DAMAGES", [less_sure])
+    monkeypatch.setattr(corrupt_runs, "is_stored", lambda path: path.parent.match("match-*"))
+    monkeypatch.setattr(corrupt_runs, "HALVES", {})
+    monkeypatch.setattr(corrupt_runs, "COMMANDS", {"export": corrupt_runs.COMMANDS["export"]})
+    assert corrupt_runs.main(["--trials", "1", "--kinds", "fast"]) == 1
+    assert "exit code 0" in capsys.readouterr().out
+
+
+def less_sure(path: Path, draw: random.Random) -> None:
+    """Halves the confidence, and makes the checksum anew."""
+    del draw
+    tensors = stored(path.with_name("tensors.safetensors"))
+    tensors["confidence"] /= 2
+    write_tensors(path.with_name("tensors.safetensors"), tensors, path.parent.name)
