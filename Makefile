@@ -35,9 +35,6 @@ test: install ## all tests
 quick: install ## the tests that take no more than a few seconds
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
 
-torture: install ## hostile input and damaged files, for an hour or so
-	$(BIN)/python tests/torture/fuzz_input.py --inputs 100000
-
 check: install ## format, lint, types and import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,10 +45,12 @@ format: install ## put the code into form
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# `KILLS=20 TRIALS=50 make torture` is a short one.
+# `INPUTS=1000 KILLS=20 TRIALS=50 make torture` is a short one.
+INPUTS ?= 100000
 KILLS ?= 200
 TRIALS ?= 1000
-torture: install ## kill and damage runs, for about an hour
+torture: install ## hostile input, killed runs and damaged files, for two hours or so
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/fuzz_input.py --inputs $(INPUTS)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/kill_runs.py --kills $(KILLS)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/corrupt_runs.py --trials $(TRIALS)
 

@@ -201,7 +201,7 @@ class TestFewPairs:
         assert len(found.links) == 240 - FEWEST
         share = (FEWEST + 1) / (FEWEST + 2)
         assert float(found.confidence.mean()) == pytest.approx(share, abs=0.02)
-        assert float(found.confidence.min()) > 0.8
+        assert float(found.confidence.min()) > 0.7
 
     @SWITCH
     def test_no_links(self, abstain: bool) -> None:
