@@ -77,6 +77,8 @@ def _checksum(text: str) -> str:
 def _chunks(tensor: Tensor) -> Iterator[memoryview]:
     from torch import uint8
 
+    if not tensor.numel():  # its strides may be such that it can't be viewed as bytes
+        return
     content = tensor.detach().contiguous().reshape(-1).view(uint8).numpy().data
     for start in range(0, len(content), CHUNK):
         yield content[start : start + CHUNK]
