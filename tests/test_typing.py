@@ -23,6 +23,7 @@ import clusterea
 benchmark = clusterea.load("folder", seeds_share=0.3)
 reveal_type(benchmark)  # Benchmark
 reveal_type(clusterea.align(benchmark, preset="fast"))  # AlignmentResult
+clusterea.align(benchmark, "fast")
 clusterea.align(benchmark.task, settings={"training.epochs": 10}, run="folder")
 triples = [("a", "r", "b"), ("a", "s", "c")]
 clusterea.load(triples, Path("theirs.nt"), links=[("a", "x")])
@@ -43,7 +44,7 @@ MISUSE = {
     "clusterea.load('a.nt', 'b.nt', links=[('a', 'b', 'c')])": "list-item",
     "clusterea.load('a.nt', 'b.nt', link='c.tsv')": "call-arg",
     "clusterea.align('a.nt', links='c.tsv')": "call-overload",
-    "clusterea.align(clusterea.load('folder'), 'fast')": "call-overload",
+    "clusterea.align(clusterea.load('folder'), 7)": "call-overload",
     "clusterea.align(clusterea.load('folder'), presets='fast')": "call-overload",
 }
 

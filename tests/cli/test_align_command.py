@@ -384,7 +384,9 @@ class TestBounds:
     ) -> None:
         ran = aligned(pair, run, "--top", "20")
         assert ran.out.startswith("20 links:")
-        assert all(line.endswith("was there already") for line in ran.err.splitlines()[6:10])
+        stages = ran.err.partition("Disk ")[2].splitlines()[1:]
+        assert len(stages) == 6
+        assert all(line.endswith("was there already") for line in stages[:4])
         assert rows(run / "alignment.tsv") == whole[:21]
         lone = {row[0] for row in rows(run / "unmatched_source.tsv")}
         assert {row[0] for row in whole[21:]} <= lone
@@ -457,12 +459,12 @@ class TestDryRun:
         assert (told["samplers"], told["num_batches"]) == (["cmcs"], 5)
         assert told["expected"]["host_bytes"] > 0
         assert told["expected"]["seconds"] > 0
-        assert told["fits"] is True
+        assert told["expected"]["disk_bytes"] > 0
+        assert told["warnings"] == []
         assert told["config"]["training"]["dimension"] == 16
         assert not list(tmp_path.iterdir())
         tight = json.loads(clusterea_command(*asked, "--memory", "1kB").out)
-        assert tight["fits"] is False
-        assert tight["advice"].startswith("This may not fit into 1000 B. ")
+        assert tight["warnings"][0].startswith("This may not fit into 1000 B. ")
 
     def test_in_a_folder_that_is_there_it_changes_nothing(
         self, run: Path, pair: Path, clusterea_command: Command

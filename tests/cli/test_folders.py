@@ -164,10 +164,10 @@ class TestFullDisk:
     ) -> None:
         enough = aligned(pair, tmp_path / "run", "--dry-run")
         assert re.search(r"^Disk       about \d+ MiB$", enough.out, re.MULTILINE)
-        assert "free: too little." not in enough.out
+        assert "too little" not in enough.out
         monkeypatch.setattr("clusterea.cli.plan.free_space", lambda path: 1 << 10)
         little = aligned(pair, tmp_path / "run", "--dry-run")
-        assert f"The disk of {tmp_path / 'run'} has 1 KiB free: too little." in little.out
+        assert f"The disk of {tmp_path / 'run'} has 1 KiB free, which may be" in little.out
 
     def test_a_limit_of_file_size(self, tmp_path: Path) -> None:
         code = (

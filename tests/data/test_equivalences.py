@@ -63,7 +63,9 @@ def test_an_exact_match_comes_before_a_close_one(pair: Path, as_sssom: bool) -> 
         path = pair / "links.nt"
         path.write_text("".join(statement(s, PREDICATES[p], t) for s, p, t in stated))
     benchmark = clusterea.load(pair / "a.nt", pair / "b.nt", links=path)
-    assert benchmark.task.seeds.tolist() == [[1, 1], [3, 3]]
+    source, target = benchmark.names
+    seeds = [(source[left], target[right]) for left, right in benchmark.task.seeds.tolist()]
+    assert seeds == [("http://a/1", "http://b/1"), ("http://a/3", "http://b/3")]
     assert benchmark.dropped["links of an entity already linked"] == 1
     assert benchmark.notes == (
         f"{path}: 3 links: 1 by skos:exactMatch, 2 by skos:closeMatch "
