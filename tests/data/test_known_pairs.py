@@ -7,6 +7,7 @@ blank node) on its neighbor. Some classes kept their IRIs, the others moved to a
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,30 @@ def test_a_run_lists_no_blank_node_anywhere(
     assert right >= 10  # of 14: the structure of the restrictions is used
     unmatched = (run / "unmatched_target.tsv").read_text().splitlines()[1:]
     assert len(rows) + len(unmatched) == 14 + 1  # v2's <old> is the one beyond the test links
+
+
+def test_explain_says_that_a_blank_node_is_never_linked(
+    files: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    run = tmp_path / "run"
+    pair = [files / "a.ttl", files / "b.ttl", "--links", files / "known.tsv"]
+    assert clusterea_command("align", *pair, "--preset", "fast", "--out", run).code == 0
+    told = clusterea_command("explain", run, "_:b0")
+    assert "_:b0 (source) is never linked: it is a blank node or a term" in told.out
+    as_json = json.loads(clusterea_command("explain", run, "_:b0", "--json").out)
+    assert [each["never_linked"] for each in as_json["unmatched"]] == [True, True]
+
+
+def test_seeds_that_are_mostly_identical_iris_are_warned_of(
+    files: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    """They say little of the entities that have no such IRI."""
+    asked = ["align", files / "a.ttl", files / "b.ttl", "--out", tmp_path / "run", "--dry-run"]
+    mostly = clusterea_command(*asked)
+    assert "6 of 6 seeds are identical IRIs." in mostly.out
+    assert "confidence may be too high" in mostly.out
+    few = clusterea_command(*asked, "--links", files / "known.tsv")
+    assert "identical IRIs." not in few.out
 
 
 def test_info_counts_who_is_never_linked(files: Path, clusterea_command: Command) -> None:

@@ -55,6 +55,14 @@ def test_a_mean_reciprocal_rank_is_not_rounded_to_one(value: float, shown: str) 
     assert readable.mean_reciprocal_rank(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.5, "0.50"), (0.9997, ">0.999"), (0.997, "0.997"), (1.0, "1.00"), (None, "–")],
+)
+def test_a_confidence_is_not_rounded_to_one(value: float | None, shown: str) -> None:
+    assert readable.confidence(value) == shown
+
+
 def test_shares_counts_and_degrees() -> None:
     assert readable.percent(0.9314) == "93.1%"
     assert readable.count(1234567) == "1,234,567"

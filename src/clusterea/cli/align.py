@@ -13,7 +13,7 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.plan import described_plan, plan, shortages
+from clusterea.cli.plan import described_plan, one_sided_seeds, plan, shortages
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
@@ -29,7 +29,7 @@ from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
-    from clusterea.types import Alignment, AlignmentTask, Benchmark, Metrics
+    from clusterea.types import Alignment, AlignmentTask, Metrics
 
 
 @locks_run
@@ -114,16 +114,21 @@ def align(
     of_task = task_key(task)
     if not overwrite:
         workspace.check_task(of_task)
-    lacking = shortages(benchmark, config, place, allowed, out)
+    problems = [
+        *shortages(benchmark, config, place, allowed, out),
+        *one_sided_seeds(benchmark),
+        *structure_problems(task),
+    ]
     if dry_run:
         if as_json:
-            show_result({**described_plan(benchmark, config, place), "warnings": lacking})
+            show_result({**described_plan(benchmark, config, place), "warnings": problems})
         else:
-            OUTPUT.print("\n".join([plan(benchmark, config, place), *lacking]), soft_wrap=True)
+            lines = [plan(benchmark, config, place), *map(escape, problems)]
+            OUTPUT.print("\n".join(lines), soft_wrap=True)
         return
     if not (quiet or as_json):
         ERRORS.print(plan(benchmark, config, place), soft_wrap=True)
-    for problem in () if quiet else [*lacking, *structure_problems(task)]:
+    for problem in () if quiet else problems:
         show_warning(problem)
     if allowed is not None:
         limit_memory(place, allowed)
@@ -138,7 +143,7 @@ def align(
     if as_json:
         show_result(_described_result(workspace, given, metrics))
     else:
-        _print_result(workspace, benchmark, given, metrics)
+        _print_result(workspace, given, metrics)
 
 
 def _described_result(
@@ -165,24 +170,29 @@ def _described_result(
     }
 
 
-def _print_result(
-    workspace: Workspace, benchmark: Benchmark, alignment: Alignment, metrics: Metrics | None
-) -> None:
+def _print_result(workspace: Workspace, alignment: Alignment, metrics: Metrics | None) -> None:
     OUTPUT.print(f"{len(alignment.links):,} links:")
     OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
     if alignment.confidence_note:
         OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
-        ranked, every = metrics.test_candidates.source, metrics.all_candidates.source
-        OUTPUT.print(
-            f"Hits@1 {ranked.hits[1]:.1%}, hits@10 {ranked.hits[10]:.1%}, MRR {ranked.mrr:.3f} "
-            f"among the test targets ({every.hits[1]:.1%}, {every.hits[10]:.1%}, {every.mrr:.3f} "
-            f"among all), on {len(benchmark.test_links):,} test links.",
-            soft_wrap=True,
-        )
-        if metrics.matching is not None:
-            scores = metrics.matching
-            OUTPUT.print(
-                f"Precision {scores.precision:.1%}, recall {scores.recall:.1%}, F1 {scores.f1:.1%}."
-            )
+        _print_metrics(metrics)
     OUTPUT.print(f"Report: {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
+
+
+def _print_metrics(metrics: Metrics) -> None:
+    from clusterea.report.readable import mean_reciprocal_rank, percent
+
+    ranked, every = metrics.test_candidates.source, metrics.all_candidates.source
+    first, tenth = percent(ranked.hits[1]), percent(ranked.hits[10])
+    among_all = f"{percent(every.hits[1])}, {percent(every.hits[10])}"
+    OUTPUT.print(
+        f"Hits@1 {first}, hits@10 {tenth}, MRR {mean_reciprocal_rank(ranked.mrr)} among the test "
+        f"targets ({among_all}, {mean_reciprocal_rank(every.mrr)} among all), on "
+        f"{metrics.test_links:,} test links.",
+        soft_wrap=True,
+    )
+    if metrics.matching is not None:
+        scores = metrics.matching
+        precision, recall = percent(scores.precision), percent(scores.recall)
+        OUTPUT.print(f"Precision {precision}, recall {recall}, F1 {percent(scores.f1)}.")

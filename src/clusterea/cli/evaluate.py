@@ -57,19 +57,25 @@ def evaluate(
     if as_json:
         show_result(found)
         return
+    _print_metrics(found)
+
+
+def _print_metrics(found: dict[str, Any]) -> None:
+    from clusterea.report.readable import mean_reciprocal_rank, percent
+
     for candidates, title in (("test_candidates", "test targets"), ("all_candidates", "all")):
         for way in ("source_to_target", "target_to_source") if candidates in found else ():
             ranks = found[candidates][way]
             OUTPUT.print(
-                f"{way.replace('_', ' ')}, among {title}: hits@1 {ranks['hits@1']:.1%}, "
-                f"hits@10 {ranks['hits@10']:.1%}, MRR {ranks['mrr']:.3f}",
+                f"{way.replace('_', ' ')}, among {title}: hits@1 {percent(ranks['hits@1'])}, "
+                f"hits@10 {percent(ranks['hits@10'])}, MRR {mean_reciprocal_rank(ranks['mrr'])}",
                 soft_wrap=True,
             )
     if "matching" in found:
         scores = found["matching"]
         OUTPUT.print(
-            f"Precision {scores['precision']:.1%}, recall {scores['recall']:.1%}, "
-            f"F1 {scores['f1']:.1%} on {found['test_links']:,} test links."
+            f"Precision {percent(scores['precision'])}, recall {percent(scores['recall'])}, "
+            f"F1 {percent(scores['f1'])} on {found['test_links']:,} test links."
         )
 
 

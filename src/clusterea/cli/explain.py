@@ -71,8 +71,11 @@ def _shows_confidence(answer: Linked | Unlinked) -> bool:
 
 
 def _print_linked(explanation: Explanation, linked: Linked) -> None:
+    from clusterea.report import readable
+
     names = explanation.names
-    how = "a seed" if linked.confidence is None else f"confidence {linked.confidence:.2f}"
+    sure = linked.confidence
+    how = "a seed" if sure is None else f"confidence {readable.confidence(sure)}"
     OUTPUT.print(
         f"{escape(names.source[linked.source])}  =  {escape(names.target[linked.target])}   "
         f"({how})",
@@ -82,6 +85,7 @@ def _print_linked(explanation: Explanation, linked: Linked) -> None:
 
 
 def _print_evidence(explanation: Explanation, linked: Linked) -> None:
+    from clusterea.report import readable
     from clusterea.report.explanation import steps
 
     found = linked.evidence
@@ -97,7 +101,7 @@ def _print_evidence(explanation: Explanation, linked: Linked) -> None:
             escape(steps(named.relations.source, relations.source, "\n")),
             escape(entities.target(named.neighbors.target)),
             escape(steps(named.relations.target, relations.target, "\n")),
-            "seed" if named.by_seed else f"{named.confidence:.2f}",
+            "seed" if named.by_seed else readable.confidence(named.confidence),
         )
     OUTPUT.print(table)
     if found.total > len(found.supports):
@@ -107,14 +111,10 @@ def _print_evidence(explanation: Explanation, linked: Linked) -> None:
 def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
     from clusterea.report.explanation import why
 
-    opening = f"{escape(explanation.entity)} ({unlinked.side}) was matched to nothing."
+    who = f"{escape(explanation.entity)} ({unlinked.side})"
+    OUTPUT.print(f"{who} {unlinked.told()}", soft_wrap=True)
     if not unlinked.candidates:
-        OUTPUT.print(
-            f"{opening} It has no candidates: no entity of the other graph was scored for it.",
-            soft_wrap=True,
-        )
         return
-    OUTPUT.print(f"{opening} Its best candidates:", soft_wrap=True)
     own, others = explanation.own_and_others(unlinked.side)
     shorten, shorten_own = _shortened(others), _shortened(own)
     table = _table("Candidate", "Score", "Why it was not taken")
@@ -147,7 +147,13 @@ def _described(explanation: Explanation, given: Alignment) -> dict[str, Any]:
                 }
                 for each in answer.candidates
             ]
-            unlinked.append({"side": answer.side, "candidates": candidates})
+            unlinked.append(
+                {
+                    "side": answer.side,
+                    "never_linked": answer.never_linked,
+                    "candidates": candidates,
+                }
+            )
     return {
         "entity": explanation.entity,
         "links": links,

@@ -85,6 +85,18 @@ def seeds_origin(seeds_from: Mapping[str, int]) -> str:
     return f" ({', '.join(found)})"
 
 
+def one_sided_seeds(benchmark: Benchmark) -> list[str]:
+    """A warning where seeds say little of the other entities: most are identical IRIs."""
+    count = benchmark.seeds_from.get("iris", 0)
+    if 2 * count <= benchmark.task.num_seeds:
+        return []
+    return [
+        f"{count:,} of {benchmark.task.num_seeds:,} seeds are identical IRIs. Entities that have "
+        "none in the other graph may also lack a counterpart there more often than these: "
+        "confidence may be too high."
+    ]
+
+
 def described_plan(benchmark: Benchmark, config: Config, place: torch.device) -> dict[str, Any]:
     """What `plan` says, as plain values."""
     task = benchmark.task

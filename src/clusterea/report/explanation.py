@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from clusterea.errors import InputError
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
+from clusterea.report.readable import confidence
 from clusterea.report.unlinked import Candidate, Side, candidates_of
 from clusterea.types.html import html_table
 
@@ -38,6 +39,15 @@ class Unlinked:
 
     side: Side
     candidates: tuple[Candidate, ...]
+    never_linked: bool = False  # a blank node, or a term of RDF's own vocabularies
+
+    def told(self) -> str:
+        """What became of the entity, without its name."""
+        if self.never_linked:
+            return "is never linked: it is a blank node or a term of RDF's own vocabularies."
+        if not self.candidates:
+            return "was matched to nothing. No entity of the other graph was scored for it."
+        return "was matched to nothing. Its best candidates:"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,7 +91,9 @@ class Explanation:
         ]
 
     def _linked_table(self, linked: Linked) -> _Table:
-        how = "a seed" if linked.confidence is None else f"confidence {linked.confidence:.2f}"
+        how = (
+            "a seed" if linked.confidence is None else f"confidence {confidence(linked.confidence)}"
+        )
         source, target = self.names.source[linked.source], self.names.target[linked.target]
         count = linked.evidence.total
         header = ("source neighbor", "by", "target neighbor", "by", "linked")
@@ -110,9 +122,8 @@ class Explanation:
             )
             for each in unlinked.candidates
         ]
-        told = "its best candidates" if rows else "no entity of the other graph was scored for it"
-        header = ("candidate", "score", "why it was not taken")
-        return f"{self.entity} ({unlinked.side}) was matched to nothing: {told}", header, rows
+        header = ("candidate", "score", "why it was not taken") if rows else ()
+        return f"{self.entity} ({unlinked.side}) {unlinked.told()}", header, rows
 
 
 def explained(
@@ -141,6 +152,10 @@ def explained(
         own = _pairs(benchmark, given, side, number)
         pairs += [pair for pair in own if pair not in pairs]
         if not own:
+            structural = task.structural.source if side == "source" else task.structural.target
+            if number in structural:
+                answers.append(Unlinked(side, (), never_linked=True))
+                continue
             options = candidates_of(side, number, similarity(), task, found, given, limit=limit)
             answers.append(Unlinked(side, options))
     if pairs:
@@ -157,9 +172,10 @@ def why(candidate: Candidate, rival: str) -> str:
     if candidate.reason == "seed":
         return f"a seed links it to {rival}"
     if candidate.reason == "linked":
-        return f"linked to {rival}, confidence {candidate.confidence:.2f}"
+        return f"linked to {rival}, confidence {confidence(candidate.confidence)}"
     if candidate.reason == "left_out":
-        return f"left out by --min-confidence or --top: confidence {candidate.confidence:.2f}"
+        sure = confidence(candidate.confidence)
+        return f"left out by --min-confidence or --top: confidence {sure}"
     if candidate.reason == "unsure":
         return "too unsure: leaving the link out gives the better F1"
     return "has no link either, but the method of matching did not choose the pair"

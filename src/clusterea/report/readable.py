@@ -13,6 +13,11 @@ def percent(share: float) -> str:
     return _decimal(share, decimals=1, most=100) + "%"
 
 
+def confidence(value: float | None) -> str:
+    """`0.87`; near 0 and 1 as in `percent`; a dash where there is none."""
+    return "–" if value is None else _decimal(value, decimals=2, most=1)
+
+
 def mean_reciprocal_rank(value: float) -> str:
     """`0.795`; near 0 and 1 as in `percent`."""
     return _decimal(value, decimals=3, most=1)
