@@ -17,6 +17,7 @@ import pytest
 import clusterea
 from clusterea.errors import InputError
 from clusterea.types import Benchmark
+from clusterea.workspace import task_key
 from conftest import Ran, WriteFiles
 
 Command = Callable[..., Ran]
@@ -45,6 +46,7 @@ def ontology(version: int, extra: str = "") -> str:
     return "\n".join(blocks)
 
 
+TERM = "http://www.w3.org/2002/07/owl#Class"
 LINKS = [
     (f"http://v1.example/c{number}", f"http://v2.example/c{number}")
     for number in range(SIZE)
@@ -145,21 +147,37 @@ class TestSeedsFrom:
         assert list(benchmark.seeds_from) == ["iris"]
         assert not len(benchmark.test_links)
 
-    def test_a_link_counts_more_than_an_identical_iri(self, files: Path) -> None:
-        """Also a test link: otherwise nothing could be judged where both versions share IRIs."""
+    def test_a_seed_of_the_links_counts_more_than_an_identical_iri(self, files: Path) -> None:
         moved = ("http://kept.example/c3", "http://v2.example/c4")
-        (files / "known.tsv").write_text(
-            "".join(f"{left}\t{right}\n" for left, right in [LINKS[0], moved])
-            + "http://kept.example/c11\thttp://kept.example/c11\n"
-        )
-        benchmark = loaded(files, seeds_share=0.34)
-        assert names_of(benchmark, benchmark.test_links) == [
-            moved,
-            ("http://kept.example/c11", "http://kept.example/c11"),
-        ]
+        (files / "known.tsv").write_text("\t".join(moved) + "\n")
+        benchmark = loaded(files, seeds_share=None)
         seeds = dict(names_of(benchmark, benchmark.task.seeds))
-        assert "http://kept.example/c3" not in seeds
+        assert seeds["http://kept.example/c3"] == "http://v2.example/c4"
         assert seeds["http://kept.example/c17"] == "http://kept.example/c17"
+
+    def test_a_test_link_that_is_an_identical_pair_is_held_back(self, files: Path) -> None:
+        """Otherwise nothing could be judged where both versions share their IRIs."""
+        same = ("http://kept.example/c11", "http://kept.example/c11")
+        rows = [LINKS[0], LINKS[1], same]
+        (files / "known.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+        benchmark = loaded(files, seeds_share=0.34)
+        assert names_of(benchmark, benchmark.test_links) == rows[1:]
+        assert same not in names_of(benchmark, benchmark.task.seeds)
+
+    def test_test_links_do_not_tell_which_iris_mislead(self, files: Path) -> None:
+        """No leak: an identical pair that the truth contradicts is a seed all the same."""
+        wrong = [("http://kept.example/c3", "http://v2.example/c4"), ("http://v1.example/c9", TERM)]
+        kept = [LINKS[0], LINKS[1], LINKS[2]]
+        tasks = []
+        for rows in (kept, [*kept, *wrong]):
+            (files / "test.tsv").write_text("".join("\t".join(row) + "\n" for row in rows[1:]))
+            (files / "known.tsv").write_text("\t".join(rows[0]) + "\n")
+            given = {"links": None, "seeds": files / "known.tsv", "test_links": files / "test.tsv"}
+            benchmark = loaded(files, seeds_share=None, **given)
+            tasks.append(task_key(benchmark.task))
+            assert names_of(benchmark, benchmark.test_links) == kept[1:]
+        assert tasks[0] == tasks[1]
+        assert benchmark.dropped["test links of entities that identical IRIs decide"] == 2
 
     def test_tables_and_folders_have_links_alone(self, write_files: WriteFiles) -> None:
         rows = "".join(f"http://x.example/{n}\tr\thttp://x.example/{n + 1}\n" for n in range(4))
@@ -181,6 +199,10 @@ class TestSeedsFrom:
         assert both.seeds_from == {"links": 1, "iris": 3}
         of_folder = clusterea.load(folder / "pair", seeds_from="links, iris")
         assert of_folder.seeds_from == {"links": 1, "iris": 3}
+        (folder / "pair/rel_triples_2").write_text(rows.replace("x.example", "y.example"))
+        (folder / "pair/ent_links").write_text("http://x.example/0\thttp://y.example/1\n")
+        with pytest.raises(InputError, match="no known pair to learn from"):
+            clusterea.load(folder / "pair", seeds_from="iris")
 
     def test_names_that_are_no_iris_are_not_the_same(self, write_files: WriteFiles) -> None:
         rows = "1\tr\t2\n2\tr\t3\nParis\tr\t3\n"
@@ -191,6 +213,7 @@ class TestSeedsFrom:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
+            ({"seeds_from": []}, "seeds_from must be one or more of links, iris. Got none"),
             ({"seeds_from": "iri"}, "unknown source of seeds 'iri'; choose one of links, iris"),
             ({"links": None}, "^split, seeds_share and fold divide links"),
             ({"links": None, "seeds_share": None, "seeds_from": "links"}, "^two graphs need links"),
@@ -211,6 +234,13 @@ class TestVocabularies:
     def test_terms_of_one_side_are_never_linked(self, files: Path) -> None:
         _, target = structural(loaded(files))
         assert "http://www.w3.org/2002/07/owl#DeprecatedClass" in target
+
+    def test_a_test_link_of_one_is_dropped(self, files: Path) -> None:
+        rows = [LINKS[0], LINKS[1], ("http://v1.example/c9", TERM)]
+        (files / "known.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+        benchmark = loaded(files, seeds_from="links", seeds_share=0.34)
+        assert names_of(benchmark, benchmark.test_links) == rows[1:2]
+        assert benchmark.dropped["test links of RDF's own terms"] == 1
 
     def test_without_identical_iris_none_is_linked(self, files: Path) -> None:
         for side in structural(loaded(files, seeds_from="links")):

@@ -20,6 +20,7 @@ from clusterea.types import IntArray, Names, Pair
 SEED_SOURCES = ("links", "iris")
 OF_BLANK_NODE = "links of a blank node"
 OF_IDENTICAL = "test links of entities that identical IRIs decide"
+OF_TERM = "test links of RDF's own terms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,10 @@ def seed_sources(
     for name in names:
         if name not in SEED_SOURCES:
             raise unknown_name("source of seeds", name, SEED_SOURCES)
+    if not names:
+        raise InputError(
+            f"--seeds-from must be one or more of {', '.join(SEED_SOURCES)}. Got none."
+        )
     return tuple(dict.fromkeys(names))
 
 
@@ -57,8 +62,9 @@ def known_pairs(
 ) -> KnownPairs:
     """Seeds and test links, and the entities that are never linked; counts what it drops.
 
-    A link of the data counts more than an identical IRI: where the data links an entity, as a seed
-    or for the test, its IRI makes no seed.
+    A seed among the links counts more than an identical IRI. A test link does not: it would tell
+    which IRIs mislead. An identical pair that is itself a test link is held back, as a split holds
+    back any test link; every other one is a seed, and test links that it contradicts are dropped.
 
     Args:
         layout: Where the data's own links are.
@@ -85,16 +91,17 @@ def known_pairs(
     if "iris" in sources:
         identical = _without(identical_iris(entities), never)
         if "links" in sources:
-            identical = _without(identical, _ends([links, test_links], entities))
-        else:
-            decided = _ends([identical], entities)
-            test_links = _without(test_links, decided, OF_IDENTICAL, dropped)
+            identical = _without(identical, _ends(links, entities))
+            identical = identical[~_are_among(identical, test_links)]
+        test_links = _without(test_links, _ends(identical, entities), OF_IDENTICAL, dropped)
     seeds = np.concatenate([links, identical])
+    terms = entities.map(is_vocabulary)
+    _refuse_no_seeds(seeds, terms)
     if layout.format not in LAYOUTS:  # the pairs of benchmarks stay as they are published
-        terms = entities.map(is_vocabulary)
-        _refuse_no_seeds(seeds, terms)
-        linked = _ends([seeds, test_links], entities)
-        never = never.zip(terms.zip(linked)).map(lambda side: side[0] | (side[1][0] & ~side[1][1]))
+        never = never.zip(terms.zip(_ends(seeds, entities))).map(
+            lambda side: side[0] | (side[1][0] & ~side[1][1])
+        )
+        test_links = _without(test_links, never, OF_TERM, dropped)
     counts = {"links": len(links), "iris": len(identical)}
     return KnownPairs(
         seeds,
@@ -117,9 +124,14 @@ def _without(
     return links[kept]
 
 
-def _ends(links: Sequence[IntArray], entities: Pair[Names]) -> Pair[NDArray[np.bool_]]:
+def _are_among(links: IntArray, others: IntArray) -> NDArray[np.bool_]:
+    """(links,): which of them are also among the others."""
+    width = int(max(links[:, 1].max(initial=0), others[:, 1].max(initial=0))) + 1
+    return np.isin(links @ [width, 1], others @ [width, 1])
+
+
+def _ends(links: IntArray, entities: Pair[Names]) -> Pair[NDArray[np.bool_]]:
     """Of each side, which entities are in one of the links."""
-    joined = np.concatenate(links)
 
     def side(each: tuple[Names, IntArray]) -> NDArray[np.bool_]:
         names, ids = each
@@ -127,7 +139,7 @@ def _ends(links: Sequence[IntArray], entities: Pair[Names]) -> Pair[NDArray[np.b
         found[ids] = True
         return found
 
-    return entities.zip(Pair(joined[:, 0], joined[:, 1])).map(side)
+    return entities.zip(Pair(links[:, 0], links[:, 1])).map(side)
 
 
 def _refuse_no_seeds(seeds: IntArray, terms: Pair[NDArray[np.bool_]]) -> None:
