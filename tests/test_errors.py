@@ -114,3 +114,12 @@ def test_so_do_align_and_fuse(folder: Path) -> None:
         clusterea.align([("a", "r", "b")], [("x", "s", "y")])
     with pytest.raises(InputError, match="^device must be auto"):
         clusterea.fuse(np.eye(3), np.eye(3), device="tpu")
+
+
+def test_a_word_without_end_is_cut() -> None:
+    """An argument of a command may be as long as the shell allows."""
+    word = "x" * 100_000
+    assert len(str(InputError(f"unknown preset '{word}'; choose one of a, b."))) < 300
+    assert len(str(DataError(word, "expected a file, but there is none."))) < 300
+    path = "/long/but/possible/" + "folder/" * 60
+    assert path in str(DataError(path, "expected a file, but there is none."))

@@ -147,3 +147,16 @@ def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="folder: can't be written: Is a directory"):
         write(tmp_path / "folder")
     assert names(tmp_path) == ["folder"]
+
+
+def test_a_full_device_is_no_full_disk(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    try:
+        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        full.open("wb").close()
+    except PermissionError:
+        pytest.skip("making a device needs rights that this user has not")
+    with pytest.raises(DataError) as raised, replacing(full) as beside:
+        beside.write_bytes(b"links")
+    assert str(raised.value) == f"{full}: can't be written: No space left on device."
+    assert full.is_char_device()

@@ -23,6 +23,7 @@ MOST_OFFERED = 5  # the nearest of more names
 CLOSE = 0.75  # share of characters that a typo leaves in place
 STANDARD_INPUT = Path("-")
 _LONGEST_QUOTE = 200
+_LONG_WORD = re.compile(r"\S{1000,}")
 # Options whose argument is not the option's name with underscores.
 _ARGUMENTS = {"out": "run", "set": "settings"}
 _SETTING = re.compile(r"(?<![^\s(`])--set ([a-z_]+\.[a-z_]+)=(\w+)")
@@ -48,6 +49,10 @@ class ClusterEAError(Exception):
 
 class InputError(ClusterEAError, ValueError):
     """What was given can't be used; the message says what was wanted, what came, what to do."""
+
+    def __init__(self, message: str) -> None:
+        # An argument may be as long as the shell allows.
+        super().__init__(_LONG_WORD.sub(lambda word: cut(word[0]), message))
 
 
 class DataError(InputError):

@@ -47,7 +47,7 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
         DataError: It can't be written.
         BrokenPipeError: Nobody reads the stream any more.
     """
-    disk = path.parent
+    disk, written = path.parent, 0
     try:
         place = _followed(path)
         if _is_stream(place):
@@ -55,8 +55,7 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
                 disk = Path(folder).parent
                 beside = Path(folder) / "stream"
                 yield beside
-                with beside.open("rb") as file, _opened(place) as stream:
-                    shutil.copyfileobj(file, stream, 1 << 20)
+                _copy_into(place, beside, path)
             return
         make_folder(place.parent)
         disk = place.parent
@@ -67,13 +66,13 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
                 os.fsync(file.fileno())
             beside.replace(place)
         finally:
-            needed = max(needed, beside.stat().st_size if beside.exists() else 0)
+            written = beside.stat().st_size if beside.exists() else 0
             beside.unlink(missing_ok=True)
     except BrokenPipeError:
         raise
     except OSError as error:
         if error.errno in FULL:
-            raise _full(path, error, needed, disk) from error
+            raise _full(path, error, needed, written, disk) from error
         raise DataError(
             _whole_name(path), f"can't be written: {error.strerror or error}."
         ) from error
@@ -107,9 +106,23 @@ def free_space(path: Path) -> int:
     return shutil.disk_usage(place).free
 
 
-def _full(path: Path, error: OSError, needed: int, disk: Path) -> DataError:
+def _copy_into(stream_path: Path, file_path: Path, asked: Path) -> None:
+    """Copies a file into a FIFO, a device or standard output."""
+    try:
+        with file_path.open("rb") as file, _opened(stream_path) as stream:
+            shutil.copyfileobj(file, stream, 1 << 20)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a device that is full says nothing of the disk
+        name = "standard output" if asked == STANDARD_OUTPUT else asked
+        raise DataError(name, f"can't be written: {error.strerror or error}.") from error
+
+
+def _full(path: Path, error: OSError, needed: int, written: int, disk: Path) -> DataError:
     what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-    takes = f"at least {readable_size(needed)} needed, " if needed else ""
+    takes = f"more than {readable_size(written)} needed, " if written else ""
+    if needed > written:
+        takes = f"at least {readable_size(needed)} needed, "
     free = readable_size(free_space(disk))
     where = "" if disk == path.parent else f" in {disk}"
     return DataError(

@@ -215,6 +215,7 @@ class TestSeedsFrom:
         [
             ({"seeds_from": []}, "seeds_from must be one or more of links, iris. Got none"),
             ({"seeds_from": "iri"}, "unknown source of seeds 'iri'; choose one of links, iris"),
+            ({"seeds_from": "iris"}, "takes every link for a test link. Leave out seeds, split"),
             ({"links": None}, "^split, seeds_share and fold divide links"),
             ({"links": None, "seeds_share": None, "seeds_from": "links"}, "^two graphs need links"),
         ],

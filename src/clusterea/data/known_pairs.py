@@ -75,6 +75,12 @@ def known_pairs(
         blank_nodes: With `link`, blank nodes are entities like any others.
         dropped: Counts by reason, which this function adds to.
     """
+    chose_seeds = layout.seeds is not None and layout.format not in LAYOUTS
+    if "links" not in sources and (chose_seeds or split.how != "given"):
+        raise InputError(
+            "--seeds-from without links takes every link for a test link. Leave out --seeds, "
+            "--split, --seeds-share and --fold, or add links to --seeds-from."
+        )
     nothing = np.empty((0, 2), dtype=np.int64)
     has_links = not (layout.links is None and layout.seeds is None)
     links, test_links = nothing, nothing
