@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import clusterea
+from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import read_graph
 from clusterea.data.hostile_rdf import LONGEST_ENTITY, MOST_ENTITIES
 from clusterea.data.inputs import reading
@@ -148,6 +149,15 @@ def test_the_option(name: str, write_files: WriteFiles, clusterea_command: Comma
     )
     assert clusterea_command(*command, "12kB").code == 0
     assert "--max-input-size must be a size" in clusterea_command(*command, "much").err
+
+
+@pytest.mark.parametrize("name", ["g.tsv.gz", "g.csv.gz"])
+def test_the_limit_holds_where_arrow_reads_in_a_thread(name: str, write_files: WriteFiles) -> None:
+    row = b"a,r,b\n" if "csv" in name else b"a\tr\tb\n"
+    rows = row * (4_000_000 // len(row))  # more than one buffer
+    path = write_files({name: gzip.compress(rows, compresslevel=1)}) / name
+    with reading(3_000_000), pytest.raises(DataError, match="expected at most 3,000,000 bytes"):
+        read_delimited(path, ("head", "relation", "tail"), delimiter="," if "csv" in name else "\t")
 
 
 def test_a_small_parquet_file_of_many_rows(write_files: WriteFiles) -> None:

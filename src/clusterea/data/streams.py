@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clusterea.data.inputs import check_size, regular_file
+from clusterea.data.inputs import check_size, max_input_size, regular_file
 from clusterea.errors import DataError, cut
 
 COMPRESSIONS = {
@@ -79,6 +79,7 @@ class _Unpacked(io.RawIOBase):
         self._file = file
         self._path = path
         self._count = 0
+        self._limit = max_input_size()  # now: Arrow reads in a thread that does not know it
 
     def readable(self) -> bool:
         return True
@@ -86,7 +87,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(len(buffer))
         self._count += len(data)
-        check_size(self._path, self._count)
+        check_size(self._path, self._count, self._limit)
         buffer[: len(data)] = data
         return len(data)
 
