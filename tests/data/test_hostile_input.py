@@ -290,6 +290,36 @@ class TestXmlThatIsCutOff:
             path = write_files({"g.rdf": f"<!--{' ' * room}-->{whole}<!-- end -->\n"}) / "g.rdf"
             assert read_graph(path).graph.num_triples == 1
 
+    @pytest.mark.parametrize("size", [5_000, 200_000])
+    @pytest.mark.parametrize("after", ["{}", "<!--{}-->", "<!-- <x> --><?x {}?>\n"])
+    def test_much_may_follow_the_root(self, after: str, size: int, write_files: WriteFiles) -> None:
+        text = self.ROOT + self.NODE.format(1)
+        rest = after.format("\n" * size)
+        path = write_files({"g.rdf": f"{text}</rdf:RDF>{rest}"}) / "g.rdf"
+        assert read_graph(path).graph.num_triples == 1
+        path.write_text(text + rest)
+        with pytest.raises(DataError, match="expected </rdf:RDF> at its end"):
+            read_graph(path)
+
+    @pytest.mark.parametrize("size", [0, 200_000])
+    def test_an_end_in_a_comment_is_none(self, size: int, write_files: WriteFiles) -> None:
+        text = f"<!--{'x' * size}-->{self.ROOT}{self.NODE.format(1)}<!--{'x' * size}</rdf:RDF>-->"
+        with pytest.raises(DataError, match="expected </rdf:RDF> at its end"):
+            read_graph(write_files({"g.rdf": text}) / "g.rdf")
+
+    @pytest.mark.parametrize("size", [0, 200_000])
+    def test_long_literals(self, size: int, write_files: WriteFiles) -> None:
+        literal = f"<e:n>{'x' * size}</e:n><e:n><![CDATA[{'<!--' * size}]]></e:n>"
+        node = self.NODE.format(1).replace("<e:r", f"{literal}<e:r")
+        path = write_files({"g.rdf": f"{self.ROOT}{node}</rdf:RDF>"}) / "g.rdf"
+        assert read_graph(path).graph.num_triples == 1
+
+    def test_utf16(self, write_files: WriteFiles) -> None:
+        text = f"<?xml version='1.0'?>{self.ROOT}{self.NODE.format(1)}</rdf:RDF>"
+        path = write_files({"g.rdf": text.encode("utf-16")}) / "g.rdf"
+        with pytest.raises(DataError, match="g.rdf line 1: expected UTF-8, got UTF-16."):
+            read_graph(path, "rdfxml")
+
     def test_an_only_node_that_is_empty(self, write_files: WriteFiles) -> None:
         root = self.ROOT.replace("<rdf:RDF", "<e:Thing rdf:about='http://x/'").replace(">\n", "/>")
         assert read_graph(write_files({"g.rdf": root}) / "g.rdf").graph.num_triples == 1

@@ -163,8 +163,7 @@ def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str
                     yield number + 1, raw.decode("utf-8", "ignore")
                     return
                 if number == 0:
-                    if raw.startswith(_OTHER_BOMS):
-                        raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
+                    refuse_utf16(raw, path)
                     raw = raw.removeprefix(UTF8_BOM)
                 # A lone carriage return ends a line too, as it does for the columnar reader.
                 for part in raw.splitlines() or [b""]:
@@ -177,6 +176,12 @@ def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str
         ) from None
     except UNPACK_ERRORS as error:
         raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
+
+
+def refuse_utf16(start: bytes, path: Path) -> None:
+    """Raises where a file that starts so is UTF-16, by its byte-order mark."""
+    if start.startswith(_OTHER_BOMS):
+        raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
 
 
 def first_line(path: Path) -> tuple[int, str]:
