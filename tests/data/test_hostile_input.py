@@ -15,7 +15,7 @@ import pytest
 import clusterea
 from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import read_graph
-from clusterea.data.hostile_rdf import LONGEST_ENTITY, MOST_ENTITIES
+from clusterea.data.hostile_rdf import DEEPEST_TRIPLE, LONGEST_ENTITY, MOST_ENTITIES
 from clusterea.data.inputs import reading
 from clusterea.data.links import read_links
 from clusterea.errors import DataError
@@ -103,6 +103,20 @@ def test_triples_in_triples(write_files: WriteFiles) -> None:
     few = "<a:a> <a:b> " + "<<( <a:a> <a:b> " * 50 + "<a:c>" + " )>>" * 50 + " .\n"
     path.write_text(few * 3 + "<a:a> <a:b> <a:c> .\n")
     assert read_graph(path).dropped["triples about triples"] == 3
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_a_bracket_that_the_reader_cuts_counts(before: int, write_files: WriteFiles) -> None:
+    start = "\n<a:a> <a:b> "
+    comment = "#" * (65_536 - len(start) - before)  # so many bytes of the bracket are read with it
+    for depth in (DEEPEST_TRIPLE, DEEPEST_TRIPLE + 1):
+        triples = "<<( <a:a> <a:b> " * depth + "<a:c>" + " )>>" * depth
+        path = write_files({"g.nt": f"{comment}{start}{triples} .\n<a:a> <a:b> <a:c> .\n"}) / "g.nt"
+        if depth == DEEPEST_TRIPLE:
+            assert read_graph(path).dropped["triples about triples"] == 1
+        else:
+            with pytest.raises(DataError, match="expected triples in triples at most 100 deep"):
+                read_graph(path)
 
 
 @pytest.mark.parametrize("start", ['{"@id":"a:a","a:b":', "[", '{"@graph":['])

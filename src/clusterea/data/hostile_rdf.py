@@ -29,8 +29,8 @@ _UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)
 _ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)[\s<>/]")
 # Comments, processing instructions and CDATA, where "<" starts no tag, or the start of one.
 _NO_TAGS = re.compile(
-    rb"<!--.*?(?:-->|(\Z))|<\?.*?(?:\?>|(\Z))|<!\[CDATA\[.*?(?:\]\]>|(\Z))"
-    rb"|(<(?:!-?|!\[[CDAT]*)?\Z)",
+    rb"<(?:!--.*?(?:-->|(\Z))|\?.*?(?:\?>|(\Z))|!\[CDATA\[.*?(?:\]\]>|(\Z))"
+    rb"|((?:!-?|!\[[CDAT]*)?\Z))",
     re.DOTALL,
 )
 _LONGEST_NAME = 256  # bytes of the root's name that are compared
@@ -111,7 +111,8 @@ class _Xml(_Guard):
     def _follow_tags(self, data: bytes) -> None:
         """Finds the root's name and the last tag so far."""
         text, self._open = self._last_tag + self._open + data, b""
-        text = _NO_TAGS.sub(self._leave_out, text)
+        if b"<!" in text or b"<?" in text or text.endswith(b"<"):
+            text = _NO_TAGS.sub(self._leave_out, text)
         if self._root is None:
             root = _ELEMENT.search(text)
             self._root = root[1][:_LONGEST_NAME] if root else None
@@ -170,6 +171,9 @@ class _Nesting(_Guard):
 
     def _check(self, data: bytes) -> None:
         text, end = self._rest + data, 0
+        if b"<<(" not in text and b")>>" not in text:  # nearly always, and much faster
+            self._rest = text[-2:]
+            return
         for found in _TRIPLE_ENDS.finditer(text):
             self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
             end = found.end()
