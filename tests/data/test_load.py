@@ -553,3 +553,16 @@ class TestDuplicates:
         assert benchmark.dropped == {"source repeated triples": 2}
         assert benchmark.task.graphs.source.num_triples == len(SOURCE)
         assert named_triples(benchmark)[0] == set(SOURCE)
+
+
+@pytest.mark.parametrize("blank_side", [0, 1])
+def test_blank_nodes_in_every_triple_and_dropped(blank_side: int, write_files: WriteFiles) -> None:
+    texts = ["<a:a> <a:r> <a:b> .\n", "<a:a> <a:r> <a:b> .\n"]
+    texts[blank_side] = "_:x <a:r> <a:b> .\n<a:a> <a:r> _:y .\n"
+    folder = write_files({"0.nt": texts[0], "1.nt": texts[1]})
+    with pytest.raises(
+        InputError,
+        match=f"{blank_side}.nt: expected triples between entities, got none "
+        r"\(2 triples with a blank node left out\)",
+    ):
+        clusterea.load(folder / "0.nt", folder / "1.nt", blank_nodes="drop")

@@ -25,7 +25,7 @@ from clusterea.data.inputs import notes, reading, refuse_repeated
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
-from clusterea.data.named_graph import NamedGraph
+from clusterea.data.named_graph import NamedGraph, with_triples
 from clusterea.data.numbering import canonical
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
@@ -204,7 +204,9 @@ def _assemble(
     blank_nodes: str,
 ) -> Benchmark:
     if blank_nodes == "drop":
-        graphs = graphs.map(without_blank_nodes)
+        graphs = graphs.zip(layout.triples).map(
+            lambda side: with_triples(without_blank_nodes(side[0]), side[1])
+        )
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
