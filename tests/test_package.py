@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -17,10 +18,12 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import clusterea
 
 ROOT = Path(__file__).resolve().parents[1]
+KINDS_OF_CHANGES = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +182,19 @@ def test_reading_data_needs_neither_torch_nor_the_parsers_of_other_formats(tmp_p
     assert ran.stdout.startswith("Benchmark(1 seeds")
 
 
-def test_the_changelog_knows_this_version_or_what_comes_next() -> None:
+def test_the_changelog_has_the_form_that_it_names() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
-    assert "## [Unreleased]" in text or f"## [{clusterea.__version__}]" in text
+    _, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    titles = re.findall(r"^## \[(.+)\](?: - \d{4}-\d\d-\d\d)?$", text, re.MULTILINE)
+    assert len(titles) == len(sections)
+    assert titles[0] in ("Unreleased", clusterea.__version__)
+    released = [Version(title) for title in titles if title != "Unreleased"]
+    assert released == sorted(set(released), reverse=True)
+    assert all(each <= Version(clusterea.__version__) for each in released)
+    for section in sections:
+        kinds = re.findall(r"^### (.+)$", section, re.MULTILINE)
+        assert kinds == [each for each in KINDS_OF_CHANGES if each in kinds]
+
+
+def test_the_citation_has_the_version() -> None:
+    assert f"\nversion: {clusterea.__version__}\n" in (ROOT / "CITATION.cff").read_text()

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import clusterea
+from clusterea.data.delimited import read_delimited
 from clusterea.data.formats import read_graph
-from clusterea.data.hostile_rdf import LONGEST_ENTITY, MOST_ENTITIES
+from clusterea.data.hostile_rdf import DEEPEST_TRIPLE, LONGEST_ENTITY, MOST_ENTITIES
 from clusterea.data.inputs import reading
 from clusterea.data.links import read_links
 from clusterea.errors import DataError
@@ -104,6 +105,20 @@ def test_triples_in_triples(write_files: WriteFiles) -> None:
     assert read_graph(path).dropped["triples about triples"] == 3
 
 
+@pytest.mark.parametrize("before", range(4))
+def test_a_bracket_that_the_reader_cuts_counts(before: int, write_files: WriteFiles) -> None:
+    start = "\n<a:a> <a:b> "
+    comment = "#" * (65_536 - len(start) - before)  # so many bytes of the bracket are read with it
+    for depth in (DEEPEST_TRIPLE, DEEPEST_TRIPLE + 1):
+        triples = "<<( <a:a> <a:b> " * depth + "<a:c>" + " )>>" * depth
+        path = write_files({"g.nt": f"{comment}{start}{triples} .\n<a:a> <a:b> <a:c> .\n"}) / "g.nt"
+        if depth == DEEPEST_TRIPLE:
+            assert read_graph(path).dropped["triples about triples"] == 1
+        else:
+            with pytest.raises(DataError, match="expected triples in triples at most 100 deep"):
+                read_graph(path)
+
+
 @pytest.mark.parametrize("start", ['{"@id":"a:a","a:b":', "[", '{"@graph":['])
 def test_json_in_json(start: str, write_files: WriteFiles) -> None:
     path = write_files({"g.jsonld": start * 5000}) / "g.jsonld"  # takes the parser minutes
@@ -148,6 +163,15 @@ def test_the_option(name: str, write_files: WriteFiles, clusterea_command: Comma
     )
     assert clusterea_command(*command, "12kB").code == 0
     assert "--max-input-size must be a size" in clusterea_command(*command, "much").err
+
+
+@pytest.mark.parametrize("name", ["g.tsv.gz", "g.csv.gz"])
+def test_the_limit_holds_where_arrow_reads_in_a_thread(name: str, write_files: WriteFiles) -> None:
+    row = b"a,r,b\n" if "csv" in name else b"a\tr\tb\n"
+    rows = row * (4_000_000 // len(row))  # more than one buffer
+    path = write_files({name: gzip.compress(rows, compresslevel=1)}) / name
+    with reading(3_000_000), pytest.raises(DataError, match="expected at most 3,000,000 bytes"):
+        read_delimited(path, ("head", "relation", "tail"), delimiter="," if "csv" in name else "\t")
 
 
 def test_a_small_parquet_file_of_many_rows(write_files: WriteFiles) -> None:
@@ -279,6 +303,36 @@ class TestXmlThatIsCutOff:
             room = 65_536 - len(whole) - len("<!---->") - shift
             path = write_files({"g.rdf": f"<!--{' ' * room}-->{whole}<!-- end -->\n"}) / "g.rdf"
             assert read_graph(path).graph.num_triples == 1
+
+    @pytest.mark.parametrize("size", [5_000, 200_000])
+    @pytest.mark.parametrize("after", ["{}", "<!--{}-->", "<!-- <x> --><?x {}?>\n"])
+    def test_much_may_follow_the_root(self, after: str, size: int, write_files: WriteFiles) -> None:
+        text = self.ROOT + self.NODE.format(1)
+        rest = after.format("\n" * size)
+        path = write_files({"g.rdf": f"{text}</rdf:RDF>{rest}"}) / "g.rdf"
+        assert read_graph(path).graph.num_triples == 1
+        path.write_text(text + rest)
+        with pytest.raises(DataError, match="expected </rdf:RDF> at its end"):
+            read_graph(path)
+
+    @pytest.mark.parametrize("size", [0, 200_000])
+    def test_an_end_in_a_comment_is_none(self, size: int, write_files: WriteFiles) -> None:
+        text = f"<!--{'x' * size}-->{self.ROOT}{self.NODE.format(1)}<!--{'x' * size}</rdf:RDF>-->"
+        with pytest.raises(DataError, match="expected </rdf:RDF> at its end"):
+            read_graph(write_files({"g.rdf": text}) / "g.rdf")
+
+    @pytest.mark.parametrize("size", [0, 200_000])
+    def test_long_literals(self, size: int, write_files: WriteFiles) -> None:
+        literal = f"<e:n>{'x' * size}</e:n><e:n><![CDATA[{'<!--' * size}]]></e:n>"
+        node = self.NODE.format(1).replace("<e:r", f"{literal}<e:r")
+        path = write_files({"g.rdf": f"{self.ROOT}{node}</rdf:RDF>"}) / "g.rdf"
+        assert read_graph(path).graph.num_triples == 1
+
+    def test_utf16(self, write_files: WriteFiles) -> None:
+        text = f"<?xml version='1.0'?>{self.ROOT}{self.NODE.format(1)}</rdf:RDF>"
+        path = write_files({"g.rdf": text.encode("utf-16")}) / "g.rdf"
+        with pytest.raises(DataError, match="g.rdf line 1: expected UTF-8, got UTF-16."):
+            read_graph(path, "rdfxml")
 
     def test_an_only_node_that_is_empty(self, write_files: WriteFiles) -> None:
         root = self.ROOT.replace("<rdf:RDF", "<e:Thing rdf:about='http://x/'").replace(">\n", "/>")

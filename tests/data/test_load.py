@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -553,3 +554,35 @@ class TestDuplicates:
         assert benchmark.dropped == {"source repeated triples": 2}
         assert benchmark.task.graphs.source.num_triples == len(SOURCE)
         assert named_triples(benchmark)[0] == set(SOURCE)
+
+
+@pytest.mark.parametrize("blank_side", [0, 1])
+def test_blank_nodes_in_every_triple_and_dropped(blank_side: int, write_files: WriteFiles) -> None:
+    texts = ["<a:a> <a:r> <a:b> .\n", "<a:a> <a:r> <a:b> .\n"]
+    texts[blank_side] = "_:x <a:r> <a:b> .\n<a:a> <a:r> _:y .\n"
+    folder = write_files({"0.nt": texts[0], "1.nt": texts[1]})
+    with pytest.raises(
+        InputError,
+        match=f"{blank_side}.nt: expected triples between entities, got none "
+        r"\(2 triples with a blank node left out\)",
+    ):
+        clusterea.load(folder / "0.nt", folder / "1.nt", blank_nodes="drop")
+
+
+@pytest.mark.parametrize("wrong", [5, [5], {"links": 1}, [["links"]], b"links"])
+def test_seeds_from_what_is_no_name(wrong: Any) -> None:
+    with pytest.raises(InputError, match="^seeds_from must be links, iris or both.* Got .*instead"):
+        clusterea.load(SOURCE, TARGET, links=LINKS, seeds_from=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["much", "", 0, -1, [1]])
+def test_a_largest_size_that_is_none(wrong: Any) -> None:
+    with pytest.raises(InputError, match="^max_input_size must be"):
+        clusterea.load(SOURCE, TARGET, links=LINKS, max_input_size=wrong)
+
+
+def test_the_largest_size_as_text(openea: Path) -> None:
+    loaded = clusterea.load(openea, max_input_size="1 kB")
+    assert named_triples(loaded) == [set(SOURCE), set(TARGET)]
+    with pytest.raises(InputError, match="rel_triples_1: expected at most 9 bytes"):
+        clusterea.load(openea, max_input_size="9B")

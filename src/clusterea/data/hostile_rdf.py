@@ -1,4 +1,4 @@
-"""Stops RDF that would take all memory or all of the stack, or is cut off, where a parser does not.
+"""Refuses RDF that would exhaust memory or the stack, and RDF/XML that is cut off.
 
 An XML entity that stands for ten others, which each stand for ten others, and so on, grows without
 bound: the "billion laughs". Triples inside triples inside triples overflow the parser's stack, and
@@ -26,10 +26,16 @@ _LONGEST_DECLARATION = 4_096
 _CHUNK_BYTES = 1 << 16
 _DECLARATION = re.compile(rb'<!ENTITY([^"<]*)"([^"<]*)"')
 _UNFINISHED = re.compile(rb'<(?:!(?:E(?:N(?:T(?:I(?:T(?:Y[^"<]*(?:"[^"<]*)?)?)?)?)?)?)?)?\Z')
-_ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)")
-_REMARK = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)
-_END_BYTES = 1 << 12
-_ADVICE = "Write it without them, as Turtle is."
+_ELEMENT = re.compile(rb"<([^\s<>/!?][^\s<>/]*)[\s<>/]")
+# Comments, processing instructions and CDATA, where "<" starts no tag, or the start of one.
+_NO_TAGS = re.compile(
+    rb"<(?:!--.*?(?:-->|(\Z))|\?.*?(?:\?>|(\Z))|!\[CDATA\[.*?(?:\]\]>|(\Z))"
+    rb"|((?:!-?|!\[[CDAT]*)?\Z))",
+    re.DOTALL,
+)
+_LONGEST_NAME = 256  # bytes of the root's name that are compared
+_KEPT_BYTES = 300  # of a long text, at its start and at its end
+_ADVICE = "Save it as Turtle, which has no entities."
 _REFERENCE = re.compile(rb"&([^;&]*);")
 _PREDEFINED = {b"lt", b"gt", b"amp", b"apos", b"quot"}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|(\Z))', re.DOTALL)  # or the start of one
@@ -81,14 +87,12 @@ class _Xml(_Guard):
         self._sizes: dict[bytes, int] = {}  # of entities, expanded
         self._read = self._expanded = 0  # bytes
         self._root: bytes | None = None
-        self._end = b""  # the last bytes so far
+        self._last_tag = b""  # the last one so far, and the text after it, both shortened
+        self._open = b""  # a comment or the like that goes on in the next bytes, shortened
         self._unfinished = b""  # a declaration that goes on in the next bytes
 
     def _check(self, data: bytes) -> None:
-        self._end = (self._end + data)[-_END_BYTES:]
-        if self._root is None:
-            root = _ELEMENT.search(_REMARK.sub(b"", data))
-            self._root = root[1] if root else b""
+        self._follow_tags(data)
         text = self._unfinished + data
         for declaration in _DECLARATION.finditer(text):
             self._declare(*declaration.groups())
@@ -104,9 +108,23 @@ class _Xml(_Guard):
         if len(self._unfinished) > _LONGEST_DECLARATION:
             raise self._too_much("a longer one")
 
+    def _follow_tags(self, data: bytes) -> None:
+        """Finds the root's name and the last tag so far."""
+        text, self._open = self._last_tag + self._open + data, b""
+        if b"<!" in text or b"<?" in text or text.endswith(b"<"):
+            text = _NO_TAGS.sub(self._leave_out, text)
+        if self._root is None:
+            root = _ELEMENT.search(text)
+            self._root = root[1][:_LONGEST_NAME] if root else None
+        self._last_tag = _shortened(text[max(text.rfind(b"<"), 0) :])
+
+    def _leave_out(self, found: re.Match[bytes]) -> bytes:
+        if found.lastindex:  # it ends in the next bytes
+            self._open = _shortened(found[0])
+        return b""
+
     def _check_end(self) -> None:
-        last = _REMARK.sub(b"", self._end).rstrip()
-        last = last[last.rfind(b"<") :]
+        last = self._last_tag.rstrip()
         closed = last.startswith(b"</") or last.endswith(b"/>")
         if self._root and not (closed and last.strip(b"</> \t\r\n").startswith(self._root)):
             name = cut(self._root.decode("utf-8", "replace"))
@@ -136,6 +154,15 @@ class _Xml(_Guard):
         )
 
 
+def _shortened(text: bytes) -> bytes:
+    """The start and the end of a long text; white space at the end counts as one space."""
+    stripped = text.rstrip()
+    space = b" " if len(stripped) < len(text) else b""
+    if len(stripped) > 2 * _KEPT_BYTES:
+        stripped = stripped[:_KEPT_BYTES] + b" " + stripped[-_KEPT_BYTES:]
+    return stripped + space
+
+
 class _Nesting(_Guard):
     """Bounds how deep triples lie in triples."""
 
@@ -144,6 +171,9 @@ class _Nesting(_Guard):
 
     def _check(self, data: bytes) -> None:
         text, end = self._rest + data, 0
+        if b"<<(" not in text and b")>>" not in text:  # nearly always, and much faster
+            self._rest = text[-2:]
+            return
         for found in _TRIPLE_ENDS.finditer(text):
             self._depth = self._depth + 1 if found[0] == b"<<(" else max(self._depth - 1, 0)
             end = found.end()

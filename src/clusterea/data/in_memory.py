@@ -122,6 +122,8 @@ def links_in_memory(value: object, argument: str) -> NamedLinks:
         rows = value.items() if isinstance(value, Mapping) else value
         wanted = "a path, a table, a dict of source to target, or rows of source and target"
         cells = _cells(_rows(rows, argument, wanted), LINK_COLUMNS, argument)
+    if not len(cells[0]):
+        raise DataError(argument, "expected links, got none.")
     return NamedLinks(Path(argument), (Pair(*cells).map(to_names),))
 
 
@@ -168,6 +170,8 @@ def _table_columns(
 
 def _filled(column: Any, name: str, argument: str) -> pa.ChunkedArray:
     """One column of a table as strings; a missing value is an error with its row."""
+    if not len(column):  # its type is then anything
+        return pa.chunked_array([], pa.large_string())
     if str(getattr(column, "dtype", "")) == "object":  # of pandas: anything may be in it
         return _strings(column.tolist(), name, argument)
     if not isinstance(column, pa.ChunkedArray):
@@ -192,7 +196,8 @@ def _row(number: int) -> str:
 
 
 def _rows(value: Any, argument: str, wanted: str) -> Iterable[Any]:
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+    is_number = isinstance(value, np.ndarray) and not value.ndim  # such an array can't be iterated
+    if is_number or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise DataError(argument, f"expected {wanted}; got {_kind(value)}.")
     return value
 

@@ -60,9 +60,14 @@ def notes() -> tuple[str, ...]:
     return tuple(_CURRENT.get().notes.values())
 
 
-def check_size(path: Path, size: int) -> None:
-    """Raises where an input has more bytes, unpacked, than are allowed."""
-    limit = _CURRENT.get().max_size
+def max_input_size() -> int:
+    """The most bytes that an input may have; other threads than the caller's don't know it."""
+    return _CURRENT.get().max_size
+
+
+def check_size(path: Path, size: int, limit: int | None = None) -> None:
+    """Raises where an input has more bytes, unpacked, than `limit` or else `max_input_size()`."""
+    limit = max_input_size() if limit is None else limit
     if size > limit:
         raise DataError(
             path,

@@ -25,11 +25,12 @@ from clusterea.data.inputs import notes, reading, refuse_repeated
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
-from clusterea.data.named_graph import NamedGraph
+from clusterea.data.named_graph import NamedGraph, with_triples
 from clusterea.data.numbering import canonical
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
-from clusterea.errors import InputError, unknown_name
+from clusterea.errors import InputError, cut, unknown_name
+from clusterea.sizes import parse_size
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
 
 FORMATS = (*LAYOUTS, *FILE_FORMATS, *FAMILIES)
@@ -49,7 +50,7 @@ def load(
     columns: Sequence[str] | None = None,
     source_columns: Sequence[str] | None = None,
     target_columns: Sequence[str] | None = None,
-    max_input_size: int | None = None,
+    max_input_size: int | str | None = None,
     seeds_from: str | Sequence[str] | None = None,
     blank_nodes: str = "structure",
     split: str | None = None,
@@ -80,8 +81,8 @@ def load(
         columns: The columns of both tables that are head, relation and tail.
         source_columns: Those of the source's table alone.
         target_columns: Those of the target's table alone.
-        max_input_size: The most bytes that one input may have once unpacked; 64 GiB by default.
-        columns: The columns of a table that are head, relation and tail.
+        max_input_size: The most bytes that one input may have once unpacked, a number or a size as
+            "8GB"; 64 GiB by default.
         seeds_from: `links`, `iris` (identical IRIs are known pairs) or both, as "links,iris". By
             default `links`, and `iris` too where both files are RDF. Without `links`, every link
             is a test link.
@@ -97,6 +98,8 @@ def load(
         raise unknown_name("format", format, FORMATS)
     if blank_nodes not in BLANK_NODES:
         raise unknown_name("handling of blank nodes", blank_nodes, BLANK_NODES)
+    _check_seeds_from(seeds_from)
+    largest = _bytes(max_input_size)
     choice = settle(split, seeds_share, split_seed, fold)
     named_columns = {
         "--columns": columns,
@@ -116,7 +119,7 @@ def load(
             raise InputError(f"--format {format} goes with two files, SOURCE and TARGET.")
         if not is_path(source):
             raise InputError("one graph alone can't be aligned: give source, target and links.")
-        with reading(max_input_size):
+        with reading(largest):
             layout = find_layout(Path(source), format)
             sources = seed_sources(seeds_from, is_rdf=False, has_links=True)
             graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
@@ -127,7 +130,7 @@ def load(
         raise InputError(f"--format {format} is a folder's; give one folder, not two files.")
     given = Pair(source, target)
     refuse_repeated([Path(each) for each in (*given, links, seeds, test_links) if is_path(each)])
-    with reading(max_input_size):
+    with reading(largest):
         formats = given.map(lambda graph: _format_of(graph, format))
         has_links = links is not None or seeds is not None
         are_rdf = all(each in (*SYNTAXES, IN_MEMORY_RDF) for each in formats)
@@ -196,6 +199,21 @@ def _check_columns(option: str, columns: Sequence[str] | None) -> None:
         )
 
 
+def _check_seeds_from(given: object) -> None:
+    if given is None or isinstance(given, str):
+        return
+    if not (isinstance(given, Sequence) and all(isinstance(name, str) for name in given)):
+        raise InputError(
+            f"--seeds-from must be links, iris or both: links,iris. Got {cut(repr(given))} instead."
+        )
+
+
+def _bytes(size: int | str | None) -> int | None:
+    if size is None or (isinstance(size, int) and size > 0):
+        return size
+    return parse_size(str(size), "--max-input-size")
+
+
 def _assemble(
     layout: Layout,
     graphs: Pair[NamedGraph],
@@ -204,7 +222,9 @@ def _assemble(
     blank_nodes: str,
 ) -> Benchmark:
     if blank_nodes == "drop":
-        graphs = graphs.map(without_blank_nodes)
+        graphs = graphs.zip(layout.triples).map(
+            lambda side: with_triples(without_blank_nodes(side[0]), side[1])
+        )
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})

@@ -44,7 +44,7 @@ class _Order:
 
 
 def canonical(benchmark: Benchmark) -> Benchmark:
-    """The same data, with the same numbers in whatever order its triples come.
+    """The same data, renumbered so that the order of its triples does not matter.
 
     Other names change the numbers only of entities that look alike. Links keep their order, since
     a split may have gone by it. The cost is some passes over the triples and a sort of them.

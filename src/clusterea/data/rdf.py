@@ -15,7 +15,7 @@ import pyarrow as pa
 from clusterea.data.equivalences import CLOSE_MATCH, EQUIVALENCES, LISTED
 from clusterea.data.hostile_rdf import guarded
 from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
-from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream
+from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream, refuse_utf16
 from clusterea.errors import DataError, cut
 from clusterea.types import Names, Pair
 
@@ -132,7 +132,9 @@ def _statements(path: Path, format_name: str) -> Iterator[Any]:
     syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
     with open_stream(path) as file:
         try:
-            if file.peek(len(UTF8_BOM)).startswith(UTF8_BOM):
+            start = file.peek(len(UTF8_BOM))
+            refuse_utf16(start, path)
+            if start.startswith(UTF8_BOM):
                 file.read(len(UTF8_BOM))
             content = guarded(file, path, format_name)
             # A base lets relative IRIs through, as files that were saved from the web have them.

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from clusterea.data.inputs import check_size, regular_file
+from clusterea.data.inputs import check_size, max_input_size, regular_file
 from clusterea.errors import DataError, cut
 
 COMPRESSIONS = {
@@ -79,6 +79,7 @@ class _Unpacked(io.RawIOBase):
         self._file = file
         self._path = path
         self._count = 0
+        self._limit = max_input_size()  # now: Arrow reads in a thread that does not know it
 
     def readable(self) -> bool:
         return True
@@ -86,7 +87,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(len(buffer))
         self._count += len(data)
-        check_size(self._path, self._count)
+        check_size(self._path, self._count, self._limit)
         buffer[: len(data)] = data
         return len(data)
 
@@ -162,8 +163,7 @@ def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str
                     yield number + 1, raw.decode("utf-8", "ignore")
                     return
                 if number == 0:
-                    if raw.startswith(_OTHER_BOMS):
-                        raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
+                    refuse_utf16(raw, path)
                     raw = raw.removeprefix(UTF8_BOM)
                 # A lone carriage return ends a line too, as it does for the columnar reader.
                 for part in raw.splitlines() or [b""]:
@@ -176,6 +176,12 @@ def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str
         ) from None
     except UNPACK_ERRORS as error:
         raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
+
+
+def refuse_utf16(start: bytes, path: Path) -> None:
+    """Raises where a file that starts so is UTF-16, by its byte-order mark."""
+    if start.startswith(_OTHER_BOMS):
+        raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
 
 
 def first_line(path: Path) -> tuple[int, str]:

@@ -115,7 +115,7 @@ def test_a_folder_with_something_in_it_is_refused(benchmark_: Benchmark, tmp_pat
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(InputError, match="folder must be new or empty"):
         write_openea(benchmark_, tmp_path)
-    with pytest.raises(InputError, match="folder must be new or empty"):
+    with pytest.raises(InputError, match="folder must be new or empty. Got the file .*mine inst"):
         write_openea(benchmark_, tmp_path / "mine")
     assert contents(tmp_path) == {"mine": b"precious"}
 

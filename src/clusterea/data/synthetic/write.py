@@ -47,7 +47,7 @@ def check_free(folder: Path) -> Path:
     folder = Path(folder).resolve()
     try:
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"folder must be new or empty. Got {folder} instead, which is none.")
+            raise InputError(f"folder must be new or empty. Got the file {folder} instead.")
         if folder.exists() and any(folder.iterdir()):
             raise InputError(f"folder must be new or empty. Got {folder} instead; remove it first.")
     except OSError as error:
