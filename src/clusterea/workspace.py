@@ -154,14 +154,25 @@ class Workspace:
                     )
             return
         try:
-            held = self.current("task")
-        except DataError:  # none, or a damaged one: artifacts of other data have other keys
-            return
-        if held != task:
+            is_other, unsure = self.current("task") != task, ""
+        except DataError:  # none, or a damaged one
+            is_other, unsure = task not in self._artifacts_tasks(), ", or one that can't be read"
+        if is_other:
             raise InputError(
-                f"{self.folder} holds a run of other graphs or seeds. "
+                f"{self.folder} holds a run of other graphs or seeds{unsure}. "
                 f"Choose another folder, or remove that run with {option}."
             )
+
+    def _artifacts_tasks(self) -> Iterator[str]:
+        """The tasks that artifacts of the folder were made of, as far as they can be read."""
+        keys = sorted(e.name for e in self.folder.iterdir() if ARTIFACT.fullmatch(e.name))
+        for key in keys:
+            with suppress(DamagedError):
+                yield self.recipe(key)["parents"].get("task", "")
+        for key in keys:
+            if key.startswith("data-"):  # these take longer to read
+                with suppress(DamagedError):
+                    yield task_key(self._benchmark(key).task)
 
     def claim(self, task: str, *, overwrite: bool = False, option: str = "--overwrite") -> None:
         """Makes the folder that of a run of this task; `overwrite` removes the run it holds."""
@@ -212,7 +223,10 @@ class Workspace:
 
     def load_benchmark(self) -> Benchmark:
         """The data that the run works on."""
-        place = self.folder / self.current("data")
+        return self._benchmark(self.current("data"))
+
+    def _benchmark(self, key: str) -> Benchmark:
+        place = self.folder / key
         try:
             return _read_benchmark(place)
         except DamagedError:
