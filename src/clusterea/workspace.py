@@ -231,7 +231,7 @@ class Workspace:
             return _read_benchmark(place)
         except DamagedError:
             raise
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        except (FileNotFoundError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise DamagedError(place, f"is damaged; {AGAIN}") from error
 
     def point(self, stage: str, key: str) -> None:
@@ -313,9 +313,9 @@ class FileCheckpoints:
 
 
 def task_key(task: AlignmentTask) -> str:
-    """The key of a task as a parent: graphs, seeds and names' hashes, which is all a stage sees.
+    """The key of a task as a parent: graphs, seeds, tie keys and structural entities.
 
-    Test links have no part in it, so that no artifact depends on them.
+    A stage sees nothing else. Test links have no part in it, so that no artifact depends on them.
     """
     digest = hashlib.sha256()
     for graph in task.graphs:
@@ -370,17 +370,17 @@ def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
 
     Raises:
         DamagedError: They are not as they were written, or were written under another name.
+        OSError: The file is missing or can't be opened, which is no damage.
     """
     from safetensors import SafetensorError, safe_open
 
+    with path.open("rb"):  # safe_open calls every file missing that can't be opened
+        pass
     try:
-        path.stat()  # a missing file is no damaged one
         with safe_open(path, framework="pt") as file:
             seal = (file.metadata() or {}).get("checksum")
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+    except (SafetensorError, ValueError, RuntimeError) as error:
         raise DamagedError(path, f"is damaged ({error}).") from error
     if seal != tensors_checksum(name, tensors):
         raise DamagedError(path, "is damaged: it is not what was written.")
