@@ -19,8 +19,10 @@ import torch
 from clusterea.config import training_config
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import DamagedError, InputError
+from clusterea.export import EXPORTERS
 from clusterea.types import Benchmark, Pair
 from clusterea.workspace import (
+    EXPORTED,
     FileCheckpoints,
     Workspace,
     fingerprint,
@@ -249,6 +251,14 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; a run needs a folder"):
         Workspace(tmp_path / "file")
+
+
+def test_clearing_removes_what_every_export_format_wrote(tmp_path: Path) -> None:
+    assert set(EXPORTED) == set(EXPORTERS)
+    for name in (*EXPORTED.values(), "exported.mine"):
+        (tmp_path / name).touch()
+    Workspace(tmp_path).clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["exported.mine"]
 
 
 def test_an_artifact_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -45,10 +45,16 @@ OUTPUTS = (
 )
 TASK_FILE = "task.json"
 ARTIFACT = re.compile(r"(data|held|train|sample|metis|fuse|pseudo|match|given)-[0-9a-f]{12}")
-MADE = re.compile(  # pointers, and what `export` writes unless told where
+POINTER = re.compile(
     r"(task|data|held|fuse|match|given|rehearsal|train(-\d+)?|sample-[a-z-]+)\.json"
-    r"|exported\.(tsv|parquet|nt|sssom\.tsv|rdf)"
 )
+EXPORTED = {  # what `export` writes unless told where, by format
+    "tsv": "exported.tsv",
+    "parquet": "exported.parquet",
+    "ntriples": "exported.nt",
+    "sssom": "exported.sssom.tsv",
+    "oaei": "exported.rdf",
+}
 AGAIN = "`clusterea align` with the same data and --out makes it again."
 
 Warn = Callable[[str], None]
@@ -184,10 +190,11 @@ class Workspace:
     def clear(self) -> None:
         """Removes all that a run made, and nothing else."""
         entries = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        files = {*OUTPUTS, *EXPORTED.values()}
         for entry in entries:
             if entry.is_dir() and ARTIFACT.fullmatch(entry.name):
                 self.remove(entry.name)
-            elif entry.name in OUTPUTS or (MADE.fullmatch(entry.name) and entry.name != TASK_FILE):
+            elif entry.name in files or (POINTER.fullmatch(entry.name) and entry.name != TASK_FILE):
                 entry.unlink(missing_ok=True)
         for checkpoint in (self.folder / "checkpoints").glob("train-*.safetensors"):
             checkpoint.unlink(missing_ok=True)
