@@ -141,6 +141,9 @@ class Told:
             memory += f", {cost.peak_gpu_bytes / 1e9:.2f} GB of the GPU"
         print(f"{self._name}: {cost.stage}, {cost.seconds:.2f} s, {memory}", flush=True)
 
+    def warn(self, message: str) -> None:
+        print(f"{self._name}: {message}", flush=True)
+
 
 def measure(run: Run) -> Record:
     """The figures of one run."""

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ import clusterea
 from clusterea import library
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.errors import InputError
-from clusterea.types import Pair
+from clusterea.pipeline import Observer
+from clusterea.pipeline.align import Silent
+from clusterea.types import Benchmark, Pair
 
 SHAPE = replace(
     SHAPES["demo"], entities=Pair(300, 250), triples=Pair(1500, 1200), relations=Pair(9, 7)
@@ -97,6 +100,51 @@ def test_a_run_folder_is_used_again(folder: Path, tmp_path: Path) -> None:
             task, preset="default", settings=FEW, device="cpu", run=tmp_path / "run"
         )
         assert all(cost.reused == again for cost in result.timings)
+
+
+class TestDamage:
+    """What is made again is named, whoever listens."""
+
+    @pytest.fixture
+    def given(self, folder: Path) -> Benchmark:
+        return clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3)
+
+    @pytest.fixture
+    def damaged(self, given: Benchmark, tmp_path: Path) -> list[str]:
+        """What a run lacks: a file of its data and one of a stage."""
+        align_again(given, tmp_path)
+        lost = [
+            *tmp_path.glob("data-*/source_entities.parquet"),
+            *tmp_path.glob("match-*/tensors.safetensors"),
+        ]
+        for path in lost:
+            path.unlink()
+        return [f"{path} is damaged or missing: " for path in lost]
+
+    def test_python_warns(self, given: Benchmark, damaged: list[str], tmp_path: Path) -> None:
+        with pytest.warns(UserWarning, match="is damaged or missing") as heard:
+            align_again(given, tmp_path)
+        said = [str(each.message) for each in heard]
+        assert len(said) == len(damaged) == 2
+        assert all(text.startswith(start) for text, start in zip(said, damaged, strict=True))
+        align_again(given, tmp_path)  # it is repaired: a warning would be an error
+
+    def test_an_observer_is_told_instead(
+        self, given: Benchmark, damaged: list[str], tmp_path: Path
+    ) -> None:
+        class Ear(Silent):
+            said: ClassVar[list[str]] = []
+
+            def warn(self, message: str) -> None:
+                self.said.append(message)
+
+        align_again(given, tmp_path, Ear())
+        assert len(Ear.said) == len(damaged) == 2
+        assert all(text.startswith(start) for text, start in zip(Ear.said, damaged, strict=True))
+
+
+def align_again(given: Benchmark, run: Path, observer: Observer | None = None) -> None:
+    clusterea.align(given, "fast", settings=FEW, device="cpu", run=run, observer=observer)
 
 
 def test_an_unknown_sampler_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:

@@ -8,16 +8,24 @@ import signal
 import socket
 import subprocess
 import sys
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from clusterea.errors import InputError
-from clusterea.run_lock import LOCK, run_lock
+from clusterea.run_lock import LOCK, _write, run_lock
 
 HOLD = (
     "import sys, time; from pathlib import Path; from clusterea.run_lock import run_lock\n"
     "with run_lock(Path(sys.argv[1]), 'clusterea align'): print('held', flush=True); input()"
+)
+FORK = (  # the child keeps the descriptor
+    "import os, signal, sys; from pathlib import Path; from clusterea.run_lock import run_lock\n"
+    "with run_lock(Path(sys.argv[1]), 'clusterea align'):\n"
+    "    if os.fork(): os.kill(os.getpid(), signal.SIGKILL)\n"
+    "    sys.stdin.read(); os._exit(0)"
 )
 
 
@@ -70,18 +78,66 @@ def test_the_same_process_can_not_have_it_twice(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_kept_by_a_child_of_a_dead_process_is_stale(tmp_path: Path) -> None:
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        check=True,
-        text=True,
-    )
+class TestLeftByADeadProcess:
+    """After a SIGKILL, `.lock` names a process that has ended."""
+
+    @pytest.fixture
+    def dead(self, tmp_path: Path) -> Path:
+        """A lock's file as a killed process leaves it."""
+        process = holder(tmp_path)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        return tmp_path / LOCK
+
+    def test_a_lock_that_its_child_keeps_is_stale(self, tmp_path: Path) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FORK, str(tmp_path)], text=True, stdin=subprocess.PIPE
+        )
+        try:
+            assert process.wait() == -signal.SIGKILL
+            with (tmp_path / LOCK).open() as file, pytest.raises(BlockingIOError):
+                flock(file, LOCK_EX | LOCK_NB)
+            with run_lock(tmp_path, "clusterea match"):
+                assert json.loads((tmp_path / LOCK).read_text())["command"] == "clusterea match"
+        finally:
+            process.communicate()  # the child ends where its input does
+
+    def test_a_new_holder_has_time_to_write_its_number(self, dead: Path) -> None:
+        told = {**json.loads(dead.read_text()), "process": os.getpid()}
+        with dead.open("r+") as file:
+            flock(file, LOCK_EX | LOCK_NB)
+            late = Timer(0.15, dead.write_text, [json.dumps(told)])
+            late.start()
+            refused = pytest.raises(InputError, match="is in use by")
+            with refused, run_lock(dead.parent, "clusterea match"):
+                pass
+            late.join()
+            assert os.path.samestat(dead.stat(), os.fstat(file.fileno()))
+
+    def test_a_holder_whose_file_was_removed_takes_the_lock_anew(
+        self, dead: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def removed_meanwhile(number: int, command: str) -> None:
+            monkeypatch.undo()
+            dead.unlink()
+            _write(number, command)
+
+        monkeypatch.setattr("clusterea.run_lock._write", removed_meanwhile)
+        refused = pytest.raises(InputError, match=f"process {os.getpid()} on ")
+        with (
+            run_lock(dead.parent, "clusterea align"),
+            refused,
+            run_lock(dead.parent, "clusterea match"),
+        ):
+            pass
+
+
+def test_a_lock_of_someone_else_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / LOCK
     with run_lock(tmp_path, "clusterea align"):
-        told = json.loads((tmp_path / LOCK).read_text())
-        (tmp_path / LOCK).write_text(json.dumps({**told, "process": int(gone.stdout)}))
-        with run_lock(tmp_path, "clusterea match"):
-            assert json.loads((tmp_path / LOCK).read_text())["command"] == "clusterea match"
+        path.unlink()
+        path.write_text("of someone else")
+    assert path.read_text() == "of someone else"
 
 
 class TestWithoutLocks:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +19,10 @@ import torch
 from clusterea.config import training_config
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import DamagedError, InputError
+from clusterea.export import EXPORTERS
 from clusterea.types import Benchmark, Pair
 from clusterea.workspace import (
+    EXPORTED,
     FileCheckpoints,
     Workspace,
     fingerprint,
@@ -92,6 +97,50 @@ def test_a_damaged_checkpoint_is_named_and_removed(tmp_path: Path) -> None:
     assert FileCheckpoints(tmp_path / "state", warn=said.append).latest() is None
     assert said == [f"{tmp_path / 'state'} is damaged: training begins anew."]
     assert not (tmp_path / "state").exists()
+
+
+@pytest.fixture
+def no_more_files() -> Iterator[None]:
+    """This process may open no file."""
+    number = os.open(os.devnull, os.O_RDONLY)  # the lowest that is free
+    os.close(number)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class TestFilesThatCanNotBeOpened:
+    """They are neither damaged nor missing, so nobody may remove them."""
+
+    @pytest.fixture
+    def tensors(self, tmp_path: Path) -> Path:
+        write_tensors(tmp_path / "t", {"x": torch.arange(3)}, "t")
+        return tmp_path / "t"
+
+    @pytest.mark.usefixtures("tensors", "no_more_files")
+    def test_tensors(self, tmp_path: Path) -> None:
+        with pytest.raises(OSError, match="Too many open files"):
+            read_tensors(tmp_path / "t", "t")
+
+    @pytest.mark.usefixtures("tensors", "no_more_files")
+    def test_a_checkpoint(self, tmp_path: Path) -> None:
+        with pytest.raises(OSError, match="Too many open files"):
+            FileCheckpoints(tmp_path / "t").latest()
+        assert (tmp_path / "t").exists()
+
+    def test_data(
+        self, benchmark_: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        workspace = Workspace(tmp_path)
+        workspace.save_benchmark(benchmark_)
+
+        def denied(path: Path) -> str:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+        monkeypatch.setattr("clusterea.workspace.file_checksum", denied)
+        with pytest.raises(PermissionError):
+            workspace.load_benchmark()
 
 
 class TestChecksums:
@@ -202,6 +251,14 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; a run needs a folder"):
         Workspace(tmp_path / "file")
+
+
+def test_clearing_removes_what_every_export_format_wrote(tmp_path: Path) -> None:
+    assert set(EXPORTED) == set(EXPORTERS)
+    for name in (*EXPORTED.values(), "exported.mine"):
+        (tmp_path / name).touch()
+    Workspace(tmp_path).clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["exported.mine"]
 
 
 def test_an_artifact_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from clusterea.data.in_memory import GraphSource, LinkSource
 from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline import AlignmentResult, Observer, choose_device
 from clusterea.pipeline import align as run_stages
-from clusterea.pipeline.align import check_names
+from clusterea.pipeline.align import PythonWarnings, check_names
 from clusterea.run_lock import run_lock
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import Workspace, task_key
@@ -127,7 +127,8 @@ def align(
         device: auto, cpu or cuda.
         run: A folder that keeps each stage's result, so that a second call finds it.
         overwrite: Remove the run that the folder holds, and begin anew.
-        observer: Told how far things are.
+        observer: Told how far things are, and what was damaged and is made again. Without one,
+            the latter is a Python warning.
     """
     if not isinstance(source, Benchmark | AlignmentTask):
         source = load_data(source, target, links=links, seeds=seeds, test_links=test_links)
@@ -147,7 +148,8 @@ def align(
         else settings
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
-    stages = partial(run_stages, task, config, choose_device(device), observer=observer)
+    watcher = observer or PythonWarnings()
+    stages = partial(run_stages, task, config, choose_device(device), observer=watcher)
     if run is None:
         return replace(stages(), benchmark=benchmark)
     check_names(config)  # before a folder is made
@@ -155,7 +157,7 @@ def align(
         workspace = Workspace(Path(run))
         workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
         if benchmark is not None:  # then `clusterea export` and the like find the names
-            workspace.save_benchmark(benchmark)
+            workspace.save_benchmark(benchmark, watcher.warn)
         return replace(stages(workspace=workspace), benchmark=benchmark)
 
 

@@ -1,7 +1,7 @@
 """`run_lock`: one process at a time writes into a run's folder.
 
 The lock is the kernel's (`flock`), so that it ends with the process that holds it, however that
-ends. The file `.lock` says who holds it. Systems without `flock` have no lock.
+ends. The file `.lock` says who holds it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,20 @@ import errno
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from clusterea.errors import DataError, InputError
 from clusterea.files import make_folder
 
-try:
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    HAS_LOCKS = True
-except ImportError:  # Windows
-    HAS_LOCKS = False
-
 LOCK = ".lock"
 _TAKEN = (errno.EAGAIN, errno.EACCES)
+_LOOKS, _PAUSE = 5, 0.1  # how often and how far apart (seconds) a dead holder is read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Holder:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it surely runs no more."""
+        """Whether it has certainly ended."""
         return self.is_here and not is_running(self.process)
 
 
@@ -68,7 +64,8 @@ def run_lock(folder: Path, command: str) -> Iterator[None]:
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)  # while it is still held
+        if _is_at(folder / LOCK, number):
+            (folder / LOCK).unlink(missing_ok=True)  # while it is still held
         os.close(number)
         with suppress(OSError):  # it is not empty
             for each in made:
@@ -95,6 +92,7 @@ def _missing(folder: Path) -> list[Path]:
 def _acquired(folder: Path, command: str) -> int:
     """The open file descriptor that has the lock."""
     path = folder / LOCK
+    looks = 0
     while True:
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -104,11 +102,18 @@ def _acquired(folder: Path, command: str) -> int:
                 raise InputError(_refusal(folder, holder))
             if is_ours is None and holder is not None and not holder.has_ended:
                 raise InputError(_refusal(folder, holder))
-            if is_ours is False:  # a child of a process that has ended keeps its lock
-                path.unlink(missing_ok=True)
+            if is_ours is False:
+                # A child of the dead process keeps the lock, or a new holder is about to write
+                # its own number.
+                looks += 1
+                if looks < _LOOKS:
+                    time.sleep(_PAUSE)
+                elif _is_at(path, number):
+                    path.unlink(missing_ok=True)
             elif _is_at(path, number):  # else whoever held it has removed the file meanwhile
                 _write(number, command)
-                return number
+                if _is_at(path, number):  # else it was taken for a dead process's
+                    return number
         except BaseException:
             os.close(number)
             raise
@@ -117,8 +122,6 @@ def _acquired(folder: Path, command: str) -> int:
 
 def _try(number: int) -> bool | None:
     """Whether the lock could be had; None where this file system knows no locks."""
-    if not HAS_LOCKS:
-        return True
     try:
         flock(number, LOCK_EX | LOCK_NB)
     except OSError as error:

@@ -45,10 +45,16 @@ OUTPUTS = (
 )
 TASK_FILE = "task.json"
 ARTIFACT = re.compile(r"(data|held|train|sample|metis|fuse|pseudo|match|given)-[0-9a-f]{12}")
-MADE = re.compile(  # pointers, and what `export` writes unless told where
+POINTER = re.compile(
     r"(task|data|held|fuse|match|given|rehearsal|train(-\d+)?|sample-[a-z-]+)\.json"
-    r"|exported\.(tsv|parquet|nt|sssom\.tsv|rdf)"
 )
+EXPORTED = {  # what `export` writes unless told where, by format
+    "tsv": "exported.tsv",
+    "parquet": "exported.parquet",
+    "ntriples": "exported.nt",
+    "sssom": "exported.sssom.tsv",
+    "oaei": "exported.rdf",
+}
 AGAIN = "`clusterea align` with the same data and --out makes it again."
 
 Warn = Callable[[str], None]
@@ -154,14 +160,25 @@ class Workspace:
                     )
             return
         try:
-            held = self.current("task")
-        except DataError:  # none, or a damaged one: artifacts of other data have other keys
-            return
-        if held != task:
+            is_other, unsure = self.current("task") != task, ""
+        except DataError:  # none, or a damaged one
+            is_other, unsure = task not in self._artifacts_tasks(), ", or one that can't be read"
+        if is_other:
             raise InputError(
-                f"{self.folder} holds a run of other graphs or seeds. "
+                f"{self.folder} holds a run of other graphs or seeds{unsure}. "
                 f"Choose another folder, or remove that run with {option}."
             )
+
+    def _artifacts_tasks(self) -> Iterator[str]:
+        """The tasks that artifacts of the folder were made of, as far as they can be read."""
+        keys = sorted(e.name for e in self.folder.iterdir() if ARTIFACT.fullmatch(e.name))
+        for key in keys:
+            with suppress(DamagedError):
+                yield self.recipe(key)["parents"].get("task", "")
+        for key in keys:
+            if key.startswith("data-"):  # these take longer to read
+                with suppress(DamagedError):
+                    yield task_key(self._benchmark(key).task)
 
     def claim(self, task: str, *, overwrite: bool = False, option: str = "--overwrite") -> None:
         """Makes the folder that of a run of this task; `overwrite` removes the run it holds."""
@@ -173,10 +190,11 @@ class Workspace:
     def clear(self) -> None:
         """Removes all that a run made, and nothing else."""
         entries = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        files = {*OUTPUTS, *EXPORTED.values()}
         for entry in entries:
             if entry.is_dir() and ARTIFACT.fullmatch(entry.name):
                 self.remove(entry.name)
-            elif entry.name in OUTPUTS or (MADE.fullmatch(entry.name) and entry.name != TASK_FILE):
+            elif entry.name in files or (POINTER.fullmatch(entry.name) and entry.name != TASK_FILE):
                 entry.unlink(missing_ok=True)
         for checkpoint in (self.folder / "checkpoints").glob("train-*.safetensors"):
             checkpoint.unlink(missing_ok=True)
@@ -212,12 +230,15 @@ class Workspace:
 
     def load_benchmark(self) -> Benchmark:
         """The data that the run works on."""
-        place = self.folder / self.current("data")
+        return self._benchmark(self.current("data"))
+
+    def _benchmark(self, key: str) -> Benchmark:
+        place = self.folder / key
         try:
             return _read_benchmark(place)
         except DamagedError:
             raise
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        except (FileNotFoundError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise DamagedError(place, f"is damaged; {AGAIN}") from error
 
     def point(self, stage: str, key: str) -> None:
@@ -299,9 +320,9 @@ class FileCheckpoints:
 
 
 def task_key(task: AlignmentTask) -> str:
-    """The key of a task as a parent: graphs, seeds and names' hashes, which is all a stage sees.
+    """The key of a task as a parent: graphs, seeds, tie keys and structural entities.
 
-    Test links have no part in it, so that no artifact depends on them.
+    A stage sees nothing else. Test links have no part in it, so that no artifact depends on them.
     """
     digest = hashlib.sha256()
     for graph in task.graphs:
@@ -356,17 +377,17 @@ def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
 
     Raises:
         DamagedError: They are not as they were written, or were written under another name.
+        OSError: The file is missing or can't be opened, which is no damage.
     """
     from safetensors import SafetensorError, safe_open
 
+    with path.open("rb"):  # safe_open calls every file missing that can't be opened
+        pass
     try:
-        path.stat()  # a missing file is no damaged one
         with safe_open(path, framework="pt") as file:
             seal = (file.metadata() or {}).get("checksum")
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+    except (SafetensorError, ValueError, RuntimeError) as error:
         raise DamagedError(path, f"is damaged ({error}).") from error
     if seal != tensors_checksum(name, tensors):
         raise DamagedError(path, "is damaged: it is not what was written.")

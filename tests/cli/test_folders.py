@@ -58,6 +58,36 @@ class TestOtherData:
         )
         assert contents(run) == before
 
+    @pytest.mark.parametrize("damage", ["missing", "empty", "earlier version"])
+    def test_it_is_refused_if_the_task_can_not_be_read(
+        self, damage: str, run: Path, pair: Path
+    ) -> None:
+        (run / "task.json").unlink()
+        if damage == "empty":
+            (run / "task.json").touch()
+        if damage == "earlier version":  # it has a pointer to data, and results
+            for artifact in run.glob("*-*/"):
+                shutil.rmtree(artifact)
+        before = contents(run)
+        ran = command("align", pair, "--out", run, *PAPER, *OTHER)
+        assert ran.code == 2
+        assert ran.err == (
+            f"error: {run} holds a run of other graphs or seeds, or one that can't be read. "
+            "Choose another folder, or remove that run with --overwrite.\n"
+        )
+        assert contents(run) == before
+
+    @pytest.mark.parametrize("left", ["*-*", "data-*", "train-*"])
+    def test_the_same_data_repair_the_task(self, left: str, run: Path, pair: Path) -> None:
+        whole = contents(run)
+        (run / "task.json").write_text("{")
+        for artifact in set(run.glob("*-*/")) - set(run.glob(f"{left}/")):
+            shutil.rmtree(artifact)
+        aligned(pair, run)
+        after = contents(run)
+        for name in ("task.json", "alignment.tsv", "metrics.json"):
+            assert after[name] == whole[name]
+
     def test_overwrite_removes_the_run_and_nothing_else(self, run: Path, pair: Path) -> None:
         command("export", run, "--format", "tsv")
         for name in ("notes.txt", "train-mine", "checkpoints/mine"):

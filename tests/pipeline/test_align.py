@@ -106,6 +106,7 @@ def stopped_at(stage: str, what: str = "") -> Observer:
                 raise KeyboardInterrupt
 
         def end(self, cost: StageCost) -> None: ...
+        def warn(self, message: str) -> None: ...
 
     return Stop()
 
@@ -359,6 +360,9 @@ class TestRounds:
 
             def end(self, cost: StageCost) -> None:
                 heard.append(("end", cost.stage))
+
+            def warn(self, message: str) -> None:
+                heard.append(("warn", message))
 
         result = align(many.task, in_rounds(), CPU, observer=Ear())
         assert heard == [(what, stage) for stage in ROUNDS for what in ("begin", "end")]
@@ -652,6 +656,9 @@ class TestObserver:
 
             def end(self, cost: StageCost) -> None:
                 heard.append(("end", cost.stage))
+
+            def warn(self, message: str) -> None:
+                heard.append(("warn", message))
 
         result = align(given.task, quick(), CPU, observer=Ear())
         stages = [

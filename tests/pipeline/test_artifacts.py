@@ -142,10 +142,20 @@ class TestDamagedForms:
             "confidence": torch.empty(0),
             "unmatched_source": torch.tensor([2]),
             "unmatched_target": torch.tensor([3]),
+            "examples": torch.tensor([0]),
         }
         unpack_alignment(tensors, self.SIZES)
         with pytest.raises(ValueError, match="unmatched entities must lie in"):
             unpack_alignment({**tensors, "unmatched_source": torch.tensor([3])}, self.SIZES)
+
+    @pytest.mark.parametrize(
+        "missing", ["links", "confidence", "unmatched_source", "unmatched_target", "examples"]
+    )
+    def test_an_alignment_that_lacks_something(self, missing: str) -> None:
+        links = torch.empty(0, 2).long()
+        whole = pack_alignment(Alignment(links, torch.empty(0), Pair(NOBODY, NOBODY), 31))
+        with pytest.raises(KeyError, match=missing):
+            unpack_alignment({k: v for k, v in whole.items() if k != missing}, self.SIZES)
 
     def test_partition(self) -> None:
         whole = pack_partition(Partition(self.LABELS, 2))

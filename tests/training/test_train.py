@@ -340,6 +340,21 @@ class TestResume:
             assert same_bytes(train(small, config, checkpoints=again), unbroken), name
             assert again.rejected == 1, name
 
+    @pytest.mark.parametrize("number", [-1, 99])
+    def test_moments_of_no_parameter_are_rejected(self, small: AlignmentTask, number: int) -> None:
+        config = quick("dual-amn")
+        memory = Memory(kill_after=1)
+        with pytest.raises(KilledError):
+            train(small, config, checkpoints=memory)
+        state = memory.latest()
+        assert state is not None
+        last = max(name.split(".")[1] for name in state if name.startswith("optimizer."))
+        old, new = f"optimizer.{last}.", f"optimizer.{number}."
+        again = Memory()
+        again.saved = {name.replace(old, new): value for name, value in state.items()}
+        assert same_bytes(train(small, config, checkpoints=again), train(small, config))
+        assert again.rejected == 1
+
     def test_resuming_leaves_the_saved_state_alone(self, small: AlignmentTask) -> None:
         config = quick("dual-amn")
         memory = Memory(kill_after=1)

@@ -13,15 +13,8 @@ from clusterea.cli.run_options import MinConfidence, Run, Top
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError
 from clusterea.files import leads_to_stream
-from clusterea.workspace import Workspace
+from clusterea.workspace import EXPORTED, Workspace
 
-ENDINGS = {
-    "tsv": "tsv",
-    "parquet": "parquet",
-    "ntriples": "nt",
-    "sssom": "sssom.tsv",
-    "oaei": "rdf",
-}
 BROKEN_PIPE = 128 + 13  # as a shell reports a program that SIGPIPE ended
 
 
@@ -31,7 +24,7 @@ def export(
         str,
         typer.Option(
             "--format",
-            metavar="|".join(ENDINGS),
+            metavar="|".join(EXPORTED),
             show_default=False,
         ),
     ],
@@ -63,7 +56,7 @@ def export(
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
     alignment = stored_alignment(workspace, benchmark.task).bounded(least, top)
-    path = out or workspace.folder / f"exported.{ENDINGS[format_name]}"
+    path = out or workspace.folder / EXPORTED[format_name]
     try:
         write(alignment, benchmark.names, format_name, path, with_unmatched=with_unmatched)
     except BrokenPipeError:  # who reads it has enough, as `head` has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,7 @@ from clusterea.pipeline.stages import (
     train_stage,
 )
 from clusterea.types import AlignmentTask, Partition, Similarity
-from clusterea.workspace import Warn, Workspace, ignore, task_key
+from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
     import torch
@@ -43,11 +44,12 @@ Value = TypeVar("Value")
 
 
 class Observer(Protocol):
-    """Who is told how far things are; who has `warn(message)` hears of what was repaired too."""
+    """Who is told how far things are, and what was damaged and is made again."""
 
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
     def end(self, cost: StageCost) -> None: ...
+    def warn(self, message: str) -> None: ...
 
 
 class Silent:
@@ -57,6 +59,13 @@ class Silent:
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
     def end(self, cost: StageCost) -> None: ...
     def warn(self, message: str) -> None: ...
+
+
+class PythonWarnings(Silent):
+    """Passes on warnings alone, through Python's `warnings`: what is used without an observer."""
+
+    def warn(self, message: str) -> None:
+        warnings.warn(message, stacklevel=2)
 
 
 def align(
@@ -69,9 +78,8 @@ def align(
 ) -> AlignmentResult:
     """Encodes, samples, fuses and matches. With a workspace, only what it lacks is computed."""
     check_names(config)  # before any work is done
-    watcher = observer or Silent()
-    warn: Warn = getattr(watcher, "warn", ignore)
-    run = _Run(config, device, Artifacts(workspace, warn), watcher)
+    watcher = observer or PythonWarnings()
+    run = _Run(config, device, Artifacts(workspace, watcher.warn), watcher)
     of_task = task_key(task)
     held_key, held, free = held_out_stage(run.artifacts, of_task, task, config.matching)
     known = Known(free, {"task": of_task} | ({"held": held_key} if held_key else {}))

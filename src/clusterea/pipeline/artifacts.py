@@ -192,5 +192,5 @@ def unpack_alignment(tensors: Tensors, sizes: Pair[int]) -> Alignment:
         tensors["links"],
         tensors["confidence"],
         Pair(tensors["unmatched_source"], tensors["unmatched_target"]),
-        int(tensors["examples"]) if "examples" in tensors else 0,  # older runs have none
+        int(tensors["examples"]),
     )

@@ -22,7 +22,7 @@ MOST_HELD = 0.1  # of the seeds, where the share asked for is less than the fewe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A task to learn from, its seeds in order, and how artifacts of it are told from others'."""
+    """A task to learn from, its seeds sorted by key, and the cache keys it came from."""
 
     task: AlignmentTask
     parents: Mapping[str, str]

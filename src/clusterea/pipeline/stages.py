@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from clusterea.samplers import Cut
     from clusterea.training import Progress
 
-GIVEN = "given"  # links that the run's files have, where they are not all
+GIVEN = "given"  # the links kept by --min-confidence or --top
 Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
@@ -142,7 +142,7 @@ def fuse_stage(
     Args:
         artifacts: Where results are kept.
         parents: The keys of the encoders, by `encoder_name`, and of each partition, by its sampler.
-        task: Its seeds and structural entities are left out, its names' hashes decide ties, its
+        task: Its seeds and structural entities are left out, its tie keys decide ties, its
             graphs give support.
         encodings: The embeddings of all encoders; called if they are needed.
         partitions: By sampler.

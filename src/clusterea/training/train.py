@@ -221,6 +221,8 @@ class Trainer:
         """Raises unless each parameter has all its moments, in its shape."""
         parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
         for number, moments in values.items():
+            if not 0 <= number < len(parameters):
+                raise ValueError(f"there are {len(parameters)} parameters. Got number {number}.")
             if set(moments) != MOMENTS[self._config.optimizer]:
                 raise ValueError(f"parameter {number} must have all moments.")
             for name, moment in moments.items():
