@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import small_runs
+from small_runs import CPU, in_rounds
 
 import clusterea
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import InputError
+from clusterea.pipeline import align
 from clusterea.report.explanation import Linked, Unlinked
 from clusterea.types import Benchmark, Names, Pair
 
@@ -190,3 +193,29 @@ def test_the_preset_may_come_second(benchmark: Benchmark) -> None:
         clusterea.align(benchmark, "fsat")
     with pytest.raises(InputError, match="unknown preset 'fsat'.*'fast'"):
         clusterea.align(benchmark.task, "fsat")
+
+
+def test_only_what_was_cut_is_said_to_be_below_the_cut() -> None:
+    """Those are the links that the same run has without abstaining, and no others."""
+    made = small_runs.benchmark(share=0.6)
+    cut, uncut = (
+        align(made.task, in_rounds(*settings), CPU)
+        for settings in ((), ("matching.abstain=false",))
+    )
+    links = set(map(tuple, cut.alignment.links.tolist()))
+    left_out = {tuple(link) for link in uncut.alignment.links.tolist()} - links
+    assert left_out
+    assert links
+
+    def below_cut(result: clusterea.AlignmentResult) -> set[tuple[int, int]]:
+        return {
+            (source, each.entity)
+            for source in result.alignment.unmatched.source.tolist()
+            for answer in result.explain(source, limit=1000).answers
+            if isinstance(answer, Unlinked) and answer.side == "source"
+            for each in answer.candidates
+            if each.reason == "unsure"
+        }
+
+    assert below_cut(cut) == left_out
+    assert below_cut(uncut) == set()

@@ -154,7 +154,13 @@ class AlignmentResult:
 
         found = self.alignment
         return explained(
-            self.named, found, found, lambda: self.similarity, str(entity), limit=limit
+            self.named,
+            found,
+            found,
+            lambda: self.similarity,
+            self.config.matching,
+            str(entity),
+            limit=limit,
         )
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,10 +14,11 @@ import pyarrow.compute as pc
 from clusterea.errors import InputError
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
 from clusterea.report.readable import confidence
-from clusterea.report.unlinked import Candidate, Side, candidates_of
+from clusterea.report.unlinked import Candidate, Side, candidates_of, chosen_before_cut
 from clusterea.types.html import html_table
 
 if TYPE_CHECKING:
+    from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
 
 _Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, header, rows
@@ -131,6 +133,7 @@ def explained(
     found: Alignment,
     given: Alignment,
     similarity: Callable[[], Similarity],
+    matching: MatchingConfig,
     entity: str,
     *,
     limit: int,
@@ -142,11 +145,14 @@ def explained(
         found: All links.
         given: Those that are shown: all, or the surest.
         similarity: What the links were made of; called for an entity without a link.
+        matching: How they were made.
         entity: Its name.
         limit: How many pairs of neighbors, or candidates, at most.
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
+    has_cut = matching.abstain and found.is_calibrated
+    chosen = cache(lambda: chosen_before_cut(similarity(), task, matching)) if has_cut else None
     pairs: list[tuple[int, int, float | None]] = []
     for side, number in _found(benchmark, entity).items():
         own = _pairs(benchmark, given, side, number)
@@ -156,7 +162,9 @@ def explained(
             if number in structural:
                 answers.append(Unlinked(side, (), never_linked=True))
                 continue
-            options = candidates_of(side, number, similarity(), task, found, given, limit=limit)
+            options = candidates_of(
+                side, number, similarity(), task, found, given, chosen, limit=limit
+            )
             answers.append(Unlinked(side, options))
     if pairs:
         index = EvidenceIndex(task, given)
@@ -175,10 +183,10 @@ def why(candidate: Candidate, rival: str) -> str:
         return f"linked to {rival}, confidence {confidence(candidate.confidence)}"
     if candidate.reason == "left_out":
         sure = confidence(candidate.confidence)
-        return f"left out by --min-confidence or --top: confidence {sure}"
+        return f"its link to {rival} was left out by --min-confidence or --top: confidence {sure}"
     if candidate.reason == "unsure":
-        return "too unsure: leaving the link out gives the better F1"
-    return "has no link either, but the method of matching did not choose the pair"
+        return "its confidence was below the cut"
+    return "also without a link; the matching method did not pair them"
 
 
 def steps(
