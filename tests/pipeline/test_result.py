@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 import small_runs
+import torch
 from small_runs import CPU, in_rounds
 
 import clusterea
@@ -65,6 +69,31 @@ def test_evaluation_by_the_benchmarks_test_links(
     assert result.evaluate() == result.evaluate(benchmark.test_links)
     with pytest.raises(InputError, match="no test links to judge by"):
         nameless.evaluate()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (4, 1), (4,), (2, 2, 2), ()])
+def test_links_of_another_shape_are_refused(
+    shape: tuple[int, ...], result: clusterea.AlignmentResult
+) -> None:
+    wanted = re.escape(f"must have two columns, source and target entity. Got shape {shape}")
+    with pytest.raises(InputError, match=wanted):
+        result.evaluate(np.zeros(shape, dtype=np.int64))
+
+
+def test_no_links_are_said_to_be_none(result: clusterea.AlignmentResult) -> None:
+    for none in (np.empty((0, 2), dtype=np.int64), torch.empty(0)):
+        with pytest.raises(InputError, match="there are no test links to judge by"):
+            result.evaluate(none)
+
+
+def test_names_by_number_are_made_once_and_only_where_needed(benchmark: Benchmark) -> None:
+    nameless = clusterea.align(benchmark.task, preset="fast", device="cpu")
+    with (
+        patch("clusterea.pipeline.result.Names", side_effect=AssertionError),
+        pytest.raises(InputError, match="no test links to judge by"),
+    ):
+        nameless.evaluate()
+    assert nameless.named is nameless.named
 
 
 def test_exported_links_load_again(
