@@ -143,6 +143,19 @@ def test_a_link_is_explained_by_linked_neighbors(
     assert "<script>" not in shown
 
 
+def test_evidence_is_not_rounded_to_certainty(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    sure = torch.full_like(result.alignment.confidence, 0.9997)
+    nearly = replace(result, alignment=replace(result.alignment, confidence=sure))
+    names = benchmark.names.source
+    told = [nearly.explain(names[source]) for source in result.alignment.links[:20, 0].tolist()]
+    shown = " ".join(f"{each!r} {each._repr_html_()}" for each in told)
+    assert "1.000" not in shown
+    assert "   >0.999" in shown
+    assert "<td>&gt;0.999</td>" in shown
+
+
 def test_an_entity_without_a_link_has_candidates(
     result: clusterea.AlignmentResult, benchmark: Benchmark
 ) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
 
-_Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, header, rows
+_Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
 SIMILAR = 5  # names offered where one is not known
 
 
@@ -76,15 +76,12 @@ class Explanation:
     def __repr__(self) -> str:
         lines = []
         for title, header, rows in self._tables():
-            lines += [title, *("  " + "   ".join(map(_text, row)) for row in (header, *rows))]
+            lines += [title, *("  " + "   ".join(row) for row in (header, *rows))]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return "".join(
-            html_table(title, header, [tuple(map(_text, row)) for row in rows])
-            for title, header, rows in self._tables()
-        )
+        return "".join(html_table(title, header, rows) for title, header, rows in self._tables())
 
     def _tables(self) -> list[_Table]:
         return [
@@ -99,13 +96,13 @@ class Explanation:
         source, target = self.names.source[linked.source], self.names.target[linked.target]
         count = linked.evidence.total
         header = ("source neighbor", "by", "target neighbor", "by", "linked")
-        rows: list[tuple[object, ...]] = [
+        rows: list[tuple[str, ...]] = [
             (
                 each.neighbors.source,
                 steps(each.relations.source),
                 each.neighbors.target,
                 steps(each.relations.target),
-                "seed" if each.by_seed else each.confidence,
+                "seed" if each.by_seed else confidence(each.confidence),
             )
             for each in self.supports(linked)
         ]
@@ -116,10 +113,10 @@ class Explanation:
 
     def _unlinked_table(self, unlinked: Unlinked) -> _Table:
         own, others = self.own_and_others(unlinked.side)
-        rows: list[tuple[object, ...]] = [
+        rows: list[tuple[str, ...]] = [
             (
                 others[each.entity],
-                each.score,
+                f"{each.score:.3f}",
                 why(each, "" if each.rival is None else own[each.rival]),
             )
             for each in unlinked.candidates
@@ -197,10 +194,6 @@ def steps(
         f"{short(step.relation)} →" if step.outward else f"← {short(step.relation)}"
         for step in some
     )
-
-
-def _text(cell: object) -> str:
-    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
 def _pairs(
