@@ -171,3 +171,18 @@ def test_one_name_in_both_graphs(tmp_path: Path, clusterea_command: Command) -> 
     matched = {tuple(row[:2]) for row in rows(tmp_path / "run" / "alignment.tsv")[1:]}
     of_it = {link for link in matched if people[-1] in link}
     assert len(answers) == len(of_it) + 2 - sum(link.count(people[-1]) for link in of_it)
+
+
+def test_links_that_no_file_has_are_left_out(
+    run: Path, pair: Path, tmp_path: Path, clusterea_command: Command
+) -> None:
+    aligned(pair, tmp_path / "run", "--top", "0")
+    links = {row[1]: row[0] for row in rows(run / "alignment.tsv")[1:]}
+    name = rows(tmp_path / "run" / "unmatched_source.tsv")[1][0]
+    (answer,) = json.loads(clusterea_command("explain", tmp_path / "run", name, "--json").out)[
+        "unmatched"
+    ]
+    for each in answer["candidates"]:
+        assert (each["reason"], each["linked_to"]) == ("left_out", links[each["entity"]])
+    shown = clusterea_command("explain", tmp_path / "run", name).out
+    assert "was left out by --min-confidence or --top: confidence" in " ".join(shown.split())

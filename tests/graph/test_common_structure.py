@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,3 +119,43 @@ def test_loops_join_nobody() -> None:
     twins, problem = structure_problems(same(loops, 20))
     assert twins.startswith("60 source and 60 target entities have exactly the neighbors of")
     assert problem.startswith("40 source and 40 target entities have no path to a seed")
+
+
+def with_structural(triples: list[Triple], entities: int, structural: range) -> AlignmentTask:
+    """Entities of the same number are the same; the first 30 are seeds."""
+    plain = same(triples, 30, entities)
+    numbers = np.array(structural)
+    return replace(plain, structural=Pair(numbers, numbers))
+
+
+def test_structural_entities_are_no_twins() -> None:
+    """An entity of the chain has 200 blank nodes that nothing tells apart."""
+    blank = range(COUNT, COUNT + 200)
+    leaves = [(7, 1, number) for number in blank]
+    assert num_twins(graph(CHAIN + leaves, blank.stop, 3)) == 200
+    assert num_twins(graph(CHAIN + leaves, blank.stop, 3), np.array(blank)) == 0
+    assert structure_problems(with_structural(CHAIN + leaves, blank.stop, blank)) == []
+
+
+def test_twins_among_many_structural_entities_are_told() -> None:
+    """Each of 200 blank nodes has other neighbors: a share of all would hide a star's twins."""
+    blank = range(COUNT, COUNT + 200)
+    chain = [(number, 1, number + 1) for number in range(COUNT, blank.stop - 1)]
+    (problem,) = structure_problems(with_structural([*STAR, (0, 2, COUNT), *chain], 260, blank))
+    assert problem.startswith("59 source and 59 target entities have exactly the neighbors of")
+
+
+def test_structural_entities_need_no_path_to_a_seed() -> None:
+    blank = range(COUNT, COUNT + 20)
+    lone = [(number, 0, number + 1) for number in blank[:-1]]
+    assert num_unreachable(graph(CHAIN + lone, blank.stop, 1), np.arange(30)) == 20
+    assert structure_problems(with_structural(CHAIN + lone, blank.stop, blank)) == []
+
+
+def test_entities_without_a_path_are_a_share_of_those_that_may_be_linked() -> None:
+    """7 of 60 are worth a word, however many blank nodes there are."""
+    cut = [each for each in CHAIN if each[0] != 52]
+    blank = range(COUNT, COUNT + 100)
+    joined = [(number - 1 if number > COUNT else 3, 1, number) for number in blank]
+    (problem,) = structure_problems(with_structural(cut + joined, blank.stop, blank))
+    assert problem.startswith("7 source and 7 target entities have no path to a seed")

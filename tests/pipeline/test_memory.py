@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -22,11 +24,12 @@ from clusterea.pipeline.memory import (
     widths,
 )
 from clusterea.pipeline.outputs import write_outputs
-from clusterea.types import AlignmentTask
+from clusterea.types import AlignmentTask, Pair
 from clusterea.workspace import Workspace
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 TASK = benchmark().task
+NO_LINKS = np.empty((0, 2), dtype=np.int64)
 
 
 class TestLargestBatch:
@@ -118,6 +121,15 @@ class TestExpectedDisk:
         write_outputs(workspace, small, result, CPU, Silent())
         taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
         assert taken / 1.5 < expected_disk(small, config) < 1.5 * taken
+
+    def test_structural_entities_have_no_candidates(self) -> None:
+        whole = benchmark((300, 250))
+        lone = np.setdiff1d(np.arange(250), whole.task.seeds[:, 1])[:40]
+        fewer = replace(
+            whole, task=replace(whole.task, structural=Pair(lone[:0], lone)), test_links=NO_LINKS
+        )
+        config = quick("fusion.candidates=100", samplers=[])
+        assert expected_disk(whole, config) - expected_disk(fewer, config) == 8 * 100 * 40
 
 
 class TestExpected:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
+import small_runs
+import torch
+from small_runs import CPU, in_rounds
 
 import clusterea
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import InputError
+from clusterea.pipeline import align
 from clusterea.report.explanation import Linked, Unlinked
 from clusterea.types import Benchmark, Names, Pair
 
@@ -64,6 +71,31 @@ def test_evaluation_by_the_benchmarks_test_links(
         nameless.evaluate()
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (4, 1), (4,), (2, 2, 2), ()])
+def test_links_of_another_shape_are_refused(
+    shape: tuple[int, ...], result: clusterea.AlignmentResult
+) -> None:
+    wanted = re.escape(f"must have two columns, source and target entity. Got shape {shape}")
+    with pytest.raises(InputError, match=wanted):
+        result.evaluate(np.zeros(shape, dtype=np.int64))
+
+
+def test_no_links_are_said_to_be_none(result: clusterea.AlignmentResult) -> None:
+    for none in (np.empty((0, 2), dtype=np.int64), torch.empty(0)):
+        with pytest.raises(InputError, match="there are no test links to judge by"):
+            result.evaluate(none)
+
+
+def test_names_by_number_are_made_once_and_only_where_needed(benchmark: Benchmark) -> None:
+    nameless = clusterea.align(benchmark.task, preset="fast", device="cpu")
+    with (
+        patch("clusterea.pipeline.result.Names", side_effect=AssertionError),
+        pytest.raises(InputError, match="no test links to judge by"),
+    ):
+        nameless.evaluate()
+    assert nameless.named is nameless.named
+
+
 def test_exported_links_load_again(
     result: clusterea.AlignmentResult, benchmark: Benchmark, tmp_path: Path
 ) -> None:
@@ -109,6 +141,19 @@ def test_a_link_is_explained_by_linked_neighbors(
     shown = result.explain(names[0], limit=1)._repr_html_()
     assert shown.count("<tr>") == 2
     assert "<script>" not in shown
+
+
+def test_evidence_is_not_rounded_to_certainty(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    sure = torch.full_like(result.alignment.confidence, 0.9997)
+    nearly = replace(result, alignment=replace(result.alignment, confidence=sure))
+    names = benchmark.names.source
+    told = [nearly.explain(names[source]) for source in result.alignment.links[:20, 0].tolist()]
+    shown = " ".join(f"{each!r} {each._repr_html_()}" for each in told)
+    assert "1.000" not in shown
+    assert "   >0.999" in shown
+    assert "<td>&gt;0.999</td>" in shown
 
 
 def test_an_entity_without_a_link_has_candidates(
@@ -190,3 +235,29 @@ def test_the_preset_may_come_second(benchmark: Benchmark) -> None:
         clusterea.align(benchmark, "fsat")
     with pytest.raises(InputError, match="unknown preset 'fsat'.*'fast'"):
         clusterea.align(benchmark.task, "fsat")
+
+
+def test_only_what_was_cut_is_said_to_be_below_the_cut() -> None:
+    """Those are the links that the same run has without abstaining, and no others."""
+    made = small_runs.benchmark(share=0.6)
+    cut, uncut = (
+        align(made.task, in_rounds(*settings), CPU)
+        for settings in ((), ("matching.abstain=false",))
+    )
+    links = set(map(tuple, cut.alignment.links.tolist()))
+    left_out = {tuple(link) for link in uncut.alignment.links.tolist()} - links
+    assert left_out
+    assert links
+
+    def below_cut(result: clusterea.AlignmentResult) -> set[tuple[int, int]]:
+        return {
+            (source, each.entity)
+            for source in result.alignment.unmatched.source.tolist()
+            for answer in result.explain(source, limit=1000).answers
+            if isinstance(answer, Unlinked) and answer.side == "source"
+            for each in answer.candidates
+            if each.reason == "unsure"
+        }
+
+    assert below_cut(cut) == left_out
+    assert below_cut(uncut) == set()

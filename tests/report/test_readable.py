@@ -22,7 +22,7 @@ def test_durations(seconds: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("num_bytes", "shown"),
-    [(None, "–"), (0, "0 MiB"), (512 * 2**20, "512 MiB"), (1536 * 2**20, "1.5 GiB")],
+    [(None, "–"), (1010, "1010 B"), (512 * 2**20, "512 MiB"), (1536 * 2**20, "1.5 GiB")],
 )
 def test_sizes(num_bytes: int | None, shown: str) -> None:
     assert readable.size(num_bytes) == shown

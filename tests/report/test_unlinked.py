@@ -29,17 +29,32 @@ FOUND = Alignment(
 GIVEN = FOUND.at_least(0.5)
 
 
-@pytest.mark.parametrize(("examples", "free"), [(0, "not_chosen"), (30, "unsure")])
-def test_each_reason(examples: int, free: str) -> None:
-    found = replace(FOUND, examples=examples)
-    candidates = candidates_of("source", 0, SIMILARITY, TASK, found, GIVEN, limit=9)
+@pytest.mark.parametrize("links", [[], [[0, 2]], [[0, 2], [3, 3]]])
+def test_each_reason(links: list[list[int]]) -> None:
+    """Only a pair that the matching method chose can have been too unsure."""
+    chosen = replace(
+        FOUND, links=torch.tensor(links).reshape(-1, 2), confidence=torch.ones(len(links))
+    )
+    candidates = candidates_of("source", 0, SIMILARITY, TASK, FOUND, GIVEN, lambda: chosen, limit=9)
     assert candidates == (
         Candidate(4, 1.0, "left_out", 0, 0.375),
-        Candidate(2, 0.75, free),  # type: ignore[arg-type]
+        Candidate(2, 0.75, "unsure" if links else "not_chosen"),
         Candidate(0, 0.5, "seed", 1),
         Candidate(1, 0.25, "linked", 2, 0.875),
-        Candidate(3, 0.125, free),  # type: ignore[arg-type]
+        Candidate(3, 0.125, "not_chosen"),
     )
+
+
+def test_without_a_cut_nothing_is_below_it() -> None:
+    fitted = replace(FOUND, examples=30)
+    candidates = candidates_of("source", 0, SIMILARITY, TASK, fitted, GIVEN, limit=9)
+    assert [each.reason for each in candidates if each.entity in {2, 3}] == ["not_chosen"] * 2
+
+
+def test_a_left_out_link_of_somebody_else() -> None:
+    none = candidates_of("source", 0, SIMILARITY, TASK, FOUND, FOUND.top(0), limit=9)
+    assert Candidate(1, 0.25, "left_out", 2, 0.875) in none
+    assert Candidate(4, 1.0, "left_out", 0, 0.375) in none
 
 
 def test_from_the_other_side() -> None:

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -41,6 +43,13 @@ def test_a_notebook_shows_the_surest_links() -> None:
     empty = Alignment(links[:0], torch.empty(0), NOBODY)
     assert "0 links" in empty._repr_html_()
     assert "it is not a probability" in shown
+
+
+def test_a_notebook_shows_no_certainty_that_is_none() -> None:
+    sure = torch.tensor([0.9997, 0.99999, 1.0, 0.0002], dtype=torch.float64)
+    shown = Alignment(torch.arange(8).reshape(4, 2), sure, NOBODY)._repr_html_()
+    cells = re.findall(r"<td>([^<]*)</td></tr>", shown)
+    assert cells == ["1.000", "&gt;0.9999", "0.9997", "0.0002"]
 
 
 SURE = Alignment(

@@ -56,3 +56,12 @@ def test_a_notebook_shows_both_directions_and_candidate_sets() -> None:
     row = "<td>target to source</td><td>test links&#x27; entities</td><td>0.250</td><td>0.500</td>"
     assert row in shown
     assert shown.count("<tr>") == 5
+
+
+def test_not_quite_all_is_not_shown_as_all() -> None:
+    nearly = Ranking({1: 0.9996, 10: 0.99999}, 0.9998)
+    pair = Pair(nearly, nearly)
+    metrics = Metrics(pair, pair, test_links=10, missing=0, matching=MatchingScores(0.9997, 1.0))
+    assert repr(metrics) == ("Metrics(hits@1=0.9996, hits@10=>0.9999, mrr=0.9998 on 10 test links)")
+    assert "precision 0.9997, recall 1.000, f1 0.9998" in metrics._repr_html_()
+    assert "<td>0.9996</td><td>&gt;0.9999</td><td>0.9998</td>" in metrics._repr_html_()

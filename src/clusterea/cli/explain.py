@@ -35,18 +35,26 @@ def explain(
     The evidence for a link are neighbors of its two entities that are linked to each other. For an
     entity without a link, its best candidates are shown, and why none was taken.
     """
-    from clusterea.pipeline.stored import given_alignment, matched_similarity, stored_alignment
+    from clusterea.config import MatchingConfig
+    from clusterea.pipeline.stored import (
+        current_key,
+        given_alignment,
+        matched_similarity,
+        stored_alignment,
+    )
     from clusterea.report.explanation import Linked, explained
 
     workspace = Workspace(run)
     benchmark = workspace.load_benchmark()
     task = benchmark.task
     given = given_alignment(workspace, task)
+    recipe = workspace.recipe(current_key(workspace, "match", task))
     explanation = explained(
         benchmark,
         stored_alignment(workspace, task),
         given,
         lambda: matched_similarity(workspace, task),
+        MatchingConfig(**recipe["config"]),
         entity,
         limit=limit,
     )

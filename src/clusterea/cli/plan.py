@@ -91,9 +91,8 @@ def one_sided_seeds(benchmark: Benchmark) -> list[str]:
     if 2 * count <= benchmark.task.num_seeds:
         return []
     return [
-        f"{count:,} of {benchmark.task.num_seeds:,} seeds are identical IRIs. Entities that have "
-        "none in the other graph may also lack a counterpart there more often than these: "
-        "confidence may be too high."
+        f"{count:,} of {benchmark.task.num_seeds:,} seeds are identical IRIs. The other "
+        "entities may lack a counterpart more often, so confidence may be too high."
     ]
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from clusterea.graph.functionality import distinct
-from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
+from clusterea.types import NO_ENTITIES, AlignmentTask, IntArray, KnowledgeGraph, Pair
 
 FEWEST = 20  # edges between seeds that tell whether the graphs have edges in common
 MOST_SEEDS = 50_000  # more tell no more
 LARGEST = 200_000  # entities of a graph that is searched for twins and for who has no path
 WORTH_SAYING = 0.1  # share of a graph's entities without a path to a seed; most graphs have a few
 DEVIATIONS = 3.0  # standard deviations above chance that are no chance
+
+NOBODY = NO_ENTITIES.source
 
 
 def structure_problems(task: AlignmentTask) -> list[str]:
@@ -21,10 +23,11 @@ def structure_problems(task: AlignmentTask) -> list[str]:
     problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
     if _is_large(task):
         return problems
-    lone = [num_unreachable(graph, task.seeds[:, side]) for side, graph in enumerate(task.graphs)]
+    sides = zip(task.graphs, task.structural, task.seeds.T, strict=True)
+    lone = [num_unreachable(graph, seeds, structural) for graph, structural, seeds in sides]
     if any(
-        count > WORTH_SAYING * graph.num_entities
-        for count, graph in zip(lone, task.graphs, strict=True)
+        count > WORTH_SAYING * entities
+        for count, entities in zip(lone, _num_linkable(task), strict=True)
     ):
         problems.append(
             f"{lone[0]:,} source and {lone[1]:,} target entities have no path to a seed, "
@@ -56,8 +59,8 @@ def too_many_twins(task: AlignmentTask) -> str:
     """A sentence if most entities have twins, in both graphs; else empty."""
     if _is_large(task):
         return ""
-    twins = task.graphs.map(num_twins)
-    if any(2 * count <= graph.num_entities for graph, count in task.graphs.zip(twins)):
+    twins = task.graphs.zip(task.structural).map(lambda side: num_twins(*side))
+    if any(2 * count <= entities for entities, count in _num_linkable(task).zip(twins)):
         return ""
     return (
         f"{twins.source:,} source and {twins.target:,} target entities have exactly the neighbors "
@@ -69,8 +72,16 @@ def _is_large(task: AlignmentTask) -> bool:
     return max(graph.num_entities for graph in task.graphs) > LARGEST
 
 
-def num_twins(graph: KnowledgeGraph) -> int:
-    """How many entities have the same neighbors as another one, by the same relations."""
+def _num_linkable(task: AlignmentTask) -> Pair[int]:
+    """Entities of each side that are in a seed or may be linked."""
+    return task.num_undecided.map(lambda undecided: undecided + task.num_seeds)
+
+
+def num_twins(graph: KnowledgeGraph, structural: IntArray = NOBODY) -> int:
+    """How many entities have the same neighbors as another one, by the same relations.
+
+    Structural entities are only neighbors: they are never linked.
+    """
     draw = np.random.default_rng(0)  # sums of random numbers: equal only for equal sets
     numbers = draw.integers(2**63, size=graph.num_entities, dtype=np.uint64)
     itself = draw.integers(2**63, dtype=np.uint64)
@@ -84,7 +95,7 @@ def num_twins(graph: KnowledgeGraph) -> int:
     ):
         neighbors = np.where(is_loop, itself, numbers[others])
         np.add.at(sums, ends, (neighbors ^ (neighbors >> np.uint64(29))) * factors[kinds])
-    _, counts = np.unique(sums, return_counts=True)
+    _, counts = np.unique(np.delete(sums, structural), return_counts=True)
     return int(counts[counts > 1].sum())
 
 
@@ -98,12 +109,12 @@ def _edges_between_seeds(graph: KnowledgeGraph, ends: IntArray) -> IntArray:
     return distinct(low * len(ends) + high)
 
 
-def num_unreachable(graph: KnowledgeGraph, seeds: IntArray) -> int:
-    """How many entities no path of triples joins to a seed's entity."""
+def num_unreachable(graph: KnowledgeGraph, seeds: IntArray, structural: IntArray = NOBODY) -> int:
+    """How many entities no path of triples joins to a seed's entity; structural ones only join."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     ones = np.ones(len(graph.heads), dtype=np.int8)
     shape = graph.num_entities, graph.num_entities
     _, part = connected_components(coo_array((ones, (graph.heads, graph.tails)), shape))
-    return int((~np.isin(part, part[seeds])).sum())
+    return int((~np.isin(np.delete(part, structural), part[seeds])).sum())

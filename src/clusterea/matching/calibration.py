@@ -12,10 +12,10 @@ from clusterea.types import IntArray, Pair
 
 FEWEST = 20  # examples that a relation is fitted to; fewer tell how many are right, no more
 RIDGE = 0.3  # weight of the squared coefficients; 3 would make the surest links underconfident
-TRUST = 3.0  # the same where coefficients are expected: what counts is how far they are from these
+TRUST = 3.0  # ridge weight on the distance from the expected coefficients
 STEPS = 100  # Newton's; it takes some 10
 CLOSE = 1e-9  # a step that moves no coefficient further is the last
-SHARPNESS = 12  # power of a confidence: what a link counts in an estimate from the surest links
+SHARPNESS = 12  # in `num_matchable` a link weighs its confidence to this power
 LARGEST_SHIFT = 30.0  # of a logit: what is left of any chance is nothing
 HALVINGS = 40  # of it: the last is far below what shows
 
@@ -94,8 +94,8 @@ def calibrate(
         weights: (examples,): how many links each stands for; 1 if not given.
         among: (links, features): those that features are standardized by; the examples if not
             given.
-        expected: The coefficients of the features, as they are, that hold until examples speak
-            against them; 0 if not given.
+        expected: Expected coefficients, in the features' own units; the fit is shrunk toward
+            them. 0 if not given.
     """
     rows = features.detach().double().cpu()
     right = is_right.cpu()
@@ -149,7 +149,7 @@ def calibrate_held_out(
 
 
 def num_matchable(confidence: Tensor, known: HeldOut, most: int) -> float:
-    """How many undecided entities of a side have a counterpart, at a guess: rather too many.
+    """An estimate of how many undecided entities of a side have a counterpart.
 
     Of those that have one, the same share is found so sure as of the held-out pairs. All that are
     found so sure are about the sum of their confidences. The quotient is the estimate. Links

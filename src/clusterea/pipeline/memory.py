@@ -147,7 +147,7 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
         embeddings += 4 * width * entities * (again * folds + fusions - rounds)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:
-        cells = config.fusion.candidates * (entities - 2 * task.num_seeds)
+        cells = config.fusion.candidates * sum(task.num_undecided)
     similarity = fusions * (8 * cells + 8 * sizes[0])
     labels = 8 * entities * len(config.samplers) * fusions
     outputs = PAGE_BYTES + 2 * names + CANDIDATE_BYTES * sizes[0]

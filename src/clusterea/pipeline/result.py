@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clusterea.config import Config
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError, names_arguments
@@ -54,6 +56,7 @@ class AlignmentResult:
     rounds: tuple[Round, ...] = ()  # of self-training
     keys: Mapping[str, str] = field(default_factory=dict)  # stage → artifact
     benchmark: Benchmark | None = None  # that the task is of: names, and links to judge by
+    _numbered: Benchmark | None = field(default=None, init=False)  # `named`, once it was made
 
     @property
     def embeddings(self) -> Pair[Tensor]:
@@ -65,13 +68,17 @@ class AlignmentResult:
         """The data with names; where `align` got a task alone, entities are named by number."""
         if self.benchmark is not None:
             return self.benchmark
-        graphs = self.task.graphs
-        return Benchmark(
-            self.task,
-            self.task.seeds[:0],
-            graphs.map(lambda graph: Names(map(str, range(graph.num_entities)))),
-            graphs.map(lambda graph: Names(map(str, range(graph.num_relations)))),
-        )
+        if self._numbered is None:
+            graphs = self.task.graphs
+            numbered = Benchmark(
+                self.task,
+                self.task.seeds[:0],
+                graphs.map(lambda graph: Names(map(str, range(graph.num_entities)))),
+                graphs.map(lambda graph: Names(map(str, range(graph.num_relations)))),
+            )
+            object.__setattr__(self, "_numbered", numbered)
+            return numbered
+        return self._numbered
 
     def evaluate(
         self,
@@ -81,16 +88,26 @@ class AlignmentResult:
         """Hits, MRR, precision and recall, judged by links that no stage has seen.
 
         They are the benchmark's test links unless others are given.
+
+        Args:
+            test_links: (n, 2): source entity, target entity, by number.
+            device: Where to compute; where the similarity is, if not given.
         """
         from clusterea.evaluation import evaluate
 
         if test_links is None:
-            test_links = self.named.test_links
-            if not len(test_links):
+            if self.benchmark is None or not len(self.benchmark.test_links):
                 raise InputError(
                     "there are no test links to judge by; give evaluate some, or load the data "
                     "with test_links or seeds_share."
                 )
+            test_links = self.benchmark.test_links
+        shape = tuple(np.shape(test_links))
+        if shape != (0,) and shape[1:] != (2,):
+            raise InputError(
+                "test_links must have two columns, source and target entity. "
+                f"Got shape {shape} instead."
+            )
         return evaluate(
             self.similarity.to(device or self.similarity.values.device),
             test_links,
@@ -154,7 +171,13 @@ class AlignmentResult:
 
         found = self.alignment
         return explained(
-            self.named, found, found, lambda: self.similarity, str(entity), limit=limit
+            self.named,
+            found,
+            found,
+            lambda: self.similarity,
+            self.config.matching,
+            str(entity),
+            limit=limit,
         )
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,13 +14,14 @@ import pyarrow.compute as pc
 from clusterea.errors import InputError
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
 from clusterea.report.readable import confidence
-from clusterea.report.unlinked import Candidate, Side, candidates_of
+from clusterea.report.unlinked import Candidate, Side, candidates_of, chosen_before_cut
 from clusterea.types.html import html_table
 
 if TYPE_CHECKING:
+    from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
 
-_Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, header, rows
+_Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
 SIMILAR = 5  # names offered where one is not known
 
 
@@ -74,15 +76,12 @@ class Explanation:
     def __repr__(self) -> str:
         lines = []
         for title, header, rows in self._tables():
-            lines += [title, *("  " + "   ".join(map(_text, row)) for row in (header, *rows))]
+            lines += [title, *("  " + "   ".join(row) for row in (header, *rows))]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return "".join(
-            html_table(title, header, [tuple(map(_text, row)) for row in rows])
-            for title, header, rows in self._tables()
-        )
+        return "".join(html_table(title, header, rows) for title, header, rows in self._tables())
 
     def _tables(self) -> list[_Table]:
         return [
@@ -97,13 +96,13 @@ class Explanation:
         source, target = self.names.source[linked.source], self.names.target[linked.target]
         count = linked.evidence.total
         header = ("source neighbor", "by", "target neighbor", "by", "linked")
-        rows: list[tuple[object, ...]] = [
+        rows: list[tuple[str, ...]] = [
             (
                 each.neighbors.source,
                 steps(each.relations.source),
                 each.neighbors.target,
                 steps(each.relations.target),
-                "seed" if each.by_seed else each.confidence,
+                "seed" if each.by_seed else confidence(each.confidence),
             )
             for each in self.supports(linked)
         ]
@@ -114,10 +113,10 @@ class Explanation:
 
     def _unlinked_table(self, unlinked: Unlinked) -> _Table:
         own, others = self.own_and_others(unlinked.side)
-        rows: list[tuple[object, ...]] = [
+        rows: list[tuple[str, ...]] = [
             (
                 others[each.entity],
-                each.score,
+                f"{each.score:.3f}",
                 why(each, "" if each.rival is None else own[each.rival]),
             )
             for each in unlinked.candidates
@@ -131,6 +130,7 @@ def explained(
     found: Alignment,
     given: Alignment,
     similarity: Callable[[], Similarity],
+    matching: MatchingConfig,
     entity: str,
     *,
     limit: int,
@@ -142,11 +142,14 @@ def explained(
         found: All links.
         given: Those that are shown: all, or the surest.
         similarity: What the links were made of; called for an entity without a link.
+        matching: How they were made.
         entity: Its name.
         limit: How many pairs of neighbors, or candidates, at most.
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
+    has_cut = matching.abstain and found.is_calibrated
+    chosen = cache(lambda: chosen_before_cut(similarity(), task, matching)) if has_cut else None
     pairs: list[tuple[int, int, float | None]] = []
     for side, number in _found(benchmark, entity).items():
         own = _pairs(benchmark, given, side, number)
@@ -156,7 +159,9 @@ def explained(
             if number in structural:
                 answers.append(Unlinked(side, (), never_linked=True))
                 continue
-            options = candidates_of(side, number, similarity(), task, found, given, limit=limit)
+            options = candidates_of(
+                side, number, similarity(), task, found, given, chosen, limit=limit
+            )
             answers.append(Unlinked(side, options))
     if pairs:
         index = EvidenceIndex(task, given)
@@ -175,10 +180,10 @@ def why(candidate: Candidate, rival: str) -> str:
         return f"linked to {rival}, confidence {confidence(candidate.confidence)}"
     if candidate.reason == "left_out":
         sure = confidence(candidate.confidence)
-        return f"left out by --min-confidence or --top: confidence {sure}"
+        return f"its link to {rival} was left out by --min-confidence or --top: confidence {sure}"
     if candidate.reason == "unsure":
-        return "too unsure: leaving the link out gives the better F1"
-    return "has no link either, but the method of matching did not choose the pair"
+        return "its confidence was below the cut"
+    return "also without a link; the matching method did not pair them"
 
 
 def steps(
@@ -189,10 +194,6 @@ def steps(
         f"{short(step.relation)} →" if step.outward else f"← {short(step.relation)}"
         for step in some
     )
-
-
-def _text(cell: object) -> str:
-    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
 def _pairs(

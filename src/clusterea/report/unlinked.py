@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, AlignmentTask, IntArray, Similarity
 
 Side = Literal["source", "target"]
@@ -21,8 +23,8 @@ class Candidate:
     entity: int
     score: float
     reason: Reason
-    rival: int | None = None  # of the unlinked entity's side: who is linked to it instead
-    confidence: float | None = None  # of that link, or of the link that was left out
+    rival: int | None = None  # of the unlinked entity's side: the other end of the candidate's link
+    confidence: float | None = None  # of that link
 
 
 def candidates_of(
@@ -32,6 +34,7 @@ def candidates_of(
     task: AlignmentTask,
     found: Alignment,
     given: Alignment,
+    chosen: Callable[[], Alignment] | None = None,
     *,
     limit: int,
 ) -> tuple[Candidate, ...]:
@@ -44,6 +47,7 @@ def candidates_of(
         task: Its seeds' entities have links already.
         found: All links.
         given: Those that the run's files have.
+        chosen: The links before those below the cut were left out; None if there was no cut.
         limit: At most so many.
     """
     column = 0 if side == "source" else 1
@@ -53,19 +57,53 @@ def candidates_of(
         rival = _partner(task.seeds, entity, column)
         if rival is not None:
             return Candidate(entity, score, "seed", rival)
-        for links in (given, found):
-            rows = (links.links[:, 1 - column] == entity).nonzero().flatten()
-            if len(rows):
-                rival = int(links.links[rows[0], column])
-                reason: Reason = "left_out" if rival == number else "linked"
-                return Candidate(entity, score, reason, rival, float(links.confidence[rows[0]]))
-        # Links that are not worth giving are left out where the confidence was fitted.
-        return Candidate(entity, score, "unsure" if found.is_calibrated else "not_chosen")
+        own = _row(found, column, entity, number)
+        if own is None:
+            row = _row(given, column, entity)
+            if row is not None:
+                rival, sure = int(given.links[row, column]), float(given.confidence[row])
+                return Candidate(entity, score, "linked", rival, sure)
+            own = _row(found, column, entity)
+        if own is not None:
+            rival, sure = int(found.links[own, column]), float(found.confidence[own])
+            return Candidate(entity, score, "left_out", rival, sure)
+        is_cut = chosen is not None and _row(chosen(), column, entity, number) is not None
+        return Candidate(entity, score, "unsure" if is_cut else "not_chosen")
 
     return tuple(
         candidate(entity, score)
         for entity, score in zip(entities.tolist(), scores.tolist(), strict=True)
     )
+
+
+def chosen_before_cut(
+    similarity: Similarity, task: AlignmentTask, config: MatchingConfig
+) -> Alignment:
+    """The links that the matching method chose, those below the cut too; it is run again.
+
+    Where held-out seeds did not rejoin, a run matches in two steps, so a few pairs may differ.
+    """
+    import torch
+
+    from clusterea.matching import match
+
+    return match(
+        similarity,
+        task.tie_keys.map(lambda keys: torch.tensor(keys).to(similarity.values.device)),
+        task.seeds,
+        method=config.method,
+        seed=config.seed,
+        structural=task.structural,
+    )
+
+
+def _row(links: Alignment, column: int, entity: int, number: int | None = None) -> int | None:
+    """Where the entity has a link, or the one to `number`, which is of `column`."""
+    holds = links.links[:, 1 - column] == entity
+    if number is not None:
+        holds = holds & (links.links[:, column] == number)
+    rows = holds.nonzero().flatten()
+    return int(rows[0]) if len(rows) else None
 
 
 def _best(similarity: Similarity, side: Side, number: int, limit: int) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from clusterea.types.rounding import rounded
+
 
 def html_table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
@@ -23,7 +25,7 @@ def html_table(
 
 
 def shown(value: object) -> str:
-    """A whole number with thousands set apart, another number with three decimals, or a text."""
+    """A whole number with thousands set apart, another number as `rounded` writes it, or a text."""
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return rounded(value, 3)
     return f"{value:,}" if isinstance(value, int) else str(value)

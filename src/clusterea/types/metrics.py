@@ -11,6 +11,7 @@ from typing import Any
 from clusterea.types.arrays import check_count
 from clusterea.types.html import html_table
 from clusterea.types.pair import Pair
+from clusterea.types.rounding import rounded
 
 
 def _check_rate(value: float, name: str) -> None:
@@ -116,7 +117,9 @@ class Metrics:
         ]
         title = f"Metrics on {self.test_links:,} test links"
         if self.matching is not None:
-            scores = (f"{name} {value:.3f}" for name, value in self.matching.to_dict().items())
+            scores = (
+                f"{name} {rounded(value, 3)}" for name, value in self.matching.to_dict().items()
+            )
             title += f": {', '.join(scores)}"
         return html_table(
             title, ("direction", "candidates", *self.test_candidates.source.to_dict()), rows
@@ -124,8 +127,8 @@ class Metrics:
 
     def __repr__(self) -> str:
         ranking = self.test_candidates.source
-        shown = ", ".join(f"hits@{k}={ranking.hits[k]:.3f}" for k in sorted(ranking.hits))
-        return f"Metrics({shown}, mrr={ranking.mrr:.3f} on {self.test_links:,} test links)"
+        shown = ", ".join(f"hits@{k}={rounded(ranking.hits[k], 3)}" for k in sorted(ranking.hits))
+        return f"Metrics({shown}, mrr={rounded(ranking.mrr, 3)} on {self.test_links:,} test links)"
 
 
 def _directions(rankings: Pair[Ranking]) -> dict[str, dict[str, float]]:

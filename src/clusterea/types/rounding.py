@@ -1,0 +1,20 @@
+"""`rounded`: shares and confidences as a person reads them."""
+
+from __future__ import annotations
+
+from math import floor
+
+
+def rounded(share: float, decimals: int, most: int = 1) -> str:
+    """`share` of `most` in decimals; what is neither 0 nor all of it is never shown as that.
+
+    Near the ends there is one more digit (`0.9997`), and beyond that a bound (`>0.9999`).
+    """
+    for places in (decimals, decimals + 1):
+        steps = most * 10**places
+        # Halves go up, computed so that JavaScript's floats give the same digits.
+        nearest = floor(share * steps + 0.5)
+        if not 0 < share < 1 or 0 < nearest < steps:
+            return f"{nearest / 10**places:.{places}f}"
+    bound = 1 if nearest <= 0 else steps - 1
+    return f"{'<' if nearest <= 0 else '>'}{bound / 10**places:.{places}f}"
