@@ -136,11 +136,24 @@ def test_a_link_is_explained_by_linked_neighbors(
         assert isinstance(linked, Linked)
         supports = told.supports(linked)
         assert len(supports) == min(12, linked.evidence.total) > 0
-        assert repr(told).count("\n") == 1 + len(supports)
+        assert repr(told).count("\n") == 2 + len(supports)  # head and note beside
         assert supports[0].neighbors.source in repr(told)
     shown = result.explain(names[0], limit=1)._repr_html_()
     assert shown.count("<tr>") == 2
     assert "<script>" not in shown
+
+
+def test_an_explanation_says_where_confidence_is_no_probability(
+    result: clusterea.AlignmentResult, benchmark: Benchmark
+) -> None:
+    note = result.alignment.confidence_note
+    assert note  # so few seeds that none were held out
+    source = benchmark.names.source[int(result.alignment.links[0, 0])]
+    told = result.explain(source)
+    assert repr(told).endswith(note)
+    assert note in told._repr_html_()
+    seed = benchmark.names.source[int(benchmark.task.seeds[0, 0])]
+    assert note not in repr(result.explain(seed))
 
 
 def test_evidence_is_not_rounded_to_certainty(

@@ -66,16 +66,8 @@ def explain(
             _print_linked(explanation, answer)
         else:
             _print_unlinked(explanation, answer)
-    if given.confidence_note and any(_shows_confidence(each) for each in explanation.answers):
-        OUTPUT.print(given.confidence_note, soft_wrap=True)
-
-
-def _shows_confidence(answer: Linked | Unlinked) -> bool:
-    from clusterea.report.explanation import Linked
-
-    if isinstance(answer, Linked):
-        return answer.confidence is not None
-    return any(each.confidence is not None for each in answer.candidates)
+    if explanation.confidence_note:
+        OUTPUT.print(explanation.confidence_note, soft_wrap=True)
 
 
 def _print_linked(explanation: Explanation, linked: Linked) -> None:

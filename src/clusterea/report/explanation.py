@@ -60,6 +60,7 @@ class Explanation:
     answers: tuple[Linked | Unlinked, ...]
     names: Pair[Names]
     relation_names: Pair[Names]
+    confidence_note: str = ""  # that of the alignment, where a confidence is shown
 
     def supports(self, linked: Linked) -> list[Support[str]]:
         """The evidence for a link, by name."""
@@ -77,11 +78,14 @@ class Explanation:
         lines = []
         for title, header, rows in self._tables():
             lines += [title, *("  " + "   ".join(row) for row in (header, *rows))]
-        return "\n".join(lines)
+        return "\n".join([*lines, self.confidence_note] if self.confidence_note else lines)
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return "".join(html_table(title, header, rows) for title, header, rows in self._tables())
+        note = self.confidence_note
+        return "".join(
+            html_table(title, header, rows, note=note) for title, header, rows in self._tables()
+        )
 
     def _tables(self) -> list[_Table]:
         return [
@@ -169,7 +173,14 @@ def explained(
             Linked(source, target, confidence, index.evidence(source, target, limit=limit))
             for source, target, confidence in pairs
         ]
-    return Explanation(entity, tuple(answers), benchmark.names, benchmark.relation_names)
+    note = given.confidence_note if any(map(_shows_confidence, answers)) else ""
+    return Explanation(entity, tuple(answers), benchmark.names, benchmark.relation_names, note)
+
+
+def _shows_confidence(answer: Linked | Unlinked) -> bool:
+    if isinstance(answer, Linked):
+        return answer.confidence is not None
+    return any(each.confidence is not None for each in answer.candidates)
 
 
 def why(candidate: Candidate, rival: str) -> str:
