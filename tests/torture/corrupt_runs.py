@@ -218,19 +218,18 @@ def trial(runs: Runs, number: int, seed: int) -> str:
         if name == "align" or result.code != 2 or not _is_one_line(result.err):
             print(f"{said}: {_short(result)}", flush=True)
             return "faults"
-        return _repaired(runs, kind, state, name, said)
+        return repaired(runs, kind, state, name, said)
     except Exception:
         print(f"{said}:\n{traceback.format_exc()}", flush=True)
         return "faults"
 
 
-def _repaired(runs: Runs, kind: str, state: str, name: str, said: str) -> str:
+def repaired(runs: Runs, kind: str, state: str, name: str, said: str) -> str:
     """Whether `align` brings back what was damaged, as the refusal says."""
     again = runs.result(kind, "align")
     after = runs.result(kind, name)
     wanted = runs.wanted(kind, "finished", name)
-    # What `align` of these settings does not use, it does not repair.
-    if again.files == runs_of_align(runs, kind).files and after.code in (0, wanted.code):
+    if again.files == runs_of_align(runs, kind).files and after.is_like(wanted):
         return "refused in one line, then repaired"
     print(f"{said}, then align: {_short(again)}, then {_short(after)} {state}", flush=True)
     return "faults"
