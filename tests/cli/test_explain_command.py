@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tiny_runs import SHARE, Command, aligned, command, entities_of, rows, write_pair
+from tiny_runs import ROUNDS, SHARE, Command, aligned, command, entities_of, rows, write_pair
 
 from clusterea.types.alignment import NOT_FITTED
 
@@ -186,3 +186,26 @@ def test_links_that_no_file_has_are_left_out(
         assert (each["reason"], each["linked_to"]) == ("left_out", links[each["entity"]])
     shown = clusterea_command("explain", tmp_path / "run", name).out
     assert "was left out by --min-confidence or --top: confidence" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("rejoin", ["true", "false"])
+def test_a_pair_below_the_cut(rejoin: str, pair: Path, tmp_path: Path) -> None:
+    """It is a link of the same run without abstaining; then nothing is below a cut."""
+    aligned(pair, tmp_path, "--set", f"matching.rejoin={rejoin}", how=ROUNDS)
+
+    def links() -> dict[str, str]:
+        return {row[0]: row[1] for row in rows(tmp_path / "alignment.tsv")[1:]}
+
+    def below_cut(name: str) -> list[str]:
+        told = json.loads(command("explain", tmp_path, name, "--json", "--limit", "100").out)
+        (answer,) = told["unmatched"]
+        return [each["entity"] for each in answer["candidates"] if each["reason"] == "unsure"]
+
+    given = links()
+    told = {row[0]: below_cut(row[0]) for row in rows(tmp_path / "unmatched_source.tsv")[1:9]}
+    assert command("match", tmp_path, "--no-abstain", "--device", "cpu").code == 0
+    every = links()
+    assert told == {name: [every[name]] if name in every else [] for name in told}
+    assert any(told.values())
+    assert given.keys() < every.keys()
+    assert below_cut(rows(tmp_path / "unmatched_source.tsv")[1][0]) == []

@@ -250,12 +250,17 @@ def test_the_preset_may_come_second(benchmark: Benchmark) -> None:
         clusterea.align(benchmark.task, "fsat")
 
 
-def test_only_what_was_cut_is_said_to_be_below_the_cut() -> None:
+@pytest.mark.parametrize("rejoin", ["true", "false"])
+def test_only_what_was_cut_is_said_to_be_below_the_cut(rejoin: str) -> None:
     """Those are the links that the same run has without abstaining, and no others."""
     made = small_runs.benchmark(share=0.6)
     cut, uncut = (
-        align(made.task, in_rounds(*settings), CPU)
-        for settings in ((), ("matching.abstain=false",))
+        align(
+            made.task,
+            in_rounds(f"matching.rejoin={rejoin}", f"matching.abstain={abstain}"),
+            CPU,
+        )
+        for abstain in ("true", "false")
     )
     links = set(map(tuple, cut.alignment.links.tolist()))
     left_out = {tuple(link) for link in uncut.alignment.links.tolist()} - links

@@ -36,11 +36,13 @@ def explain(
     entity without a link, its best candidates are shown, and why none was taken.
     """
     from clusterea.config import MatchingConfig
+    from clusterea.pipeline.result import chosen_before_cut
     from clusterea.pipeline.stored import (
         current_key,
         given_alignment,
         matched_similarity,
         stored_alignment,
+        stored_trial,
     )
     from clusterea.report.explanation import Linked, explained
 
@@ -49,12 +51,19 @@ def explain(
     task = benchmark.task
     given = given_alignment(workspace, task)
     recipe = workspace.recipe(current_key(workspace, "match", task))
+    matching = MatchingConfig(**recipe["config"])
+
+    def chosen() -> Alignment:
+        trial = stored_trial(workspace, task, recipe["parents"]["fuse"])
+        held = None if trial is None or trial.key else trial.pairs
+        return chosen_before_cut(task, matched_similarity(workspace, task), matching, held)
+
     explanation = explained(
         benchmark,
         stored_alignment(workspace, task),
         given,
         lambda: matched_similarity(workspace, task),
-        MatchingConfig(**recipe["config"]),
+        chosen if matching.abstain else None,
         entity,
         limit=limit,
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterea.config import Config
+from clusterea.config import Config, MatchingConfig
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline.measure import StageCost
@@ -175,10 +175,20 @@ class AlignmentResult:
             found,
             found,
             lambda: self.similarity,
-            self.config.matching,
+            self._chosen if self.config.matching.abstain else None,
             str(entity),
             limit=limit,
         )
+
+    def _chosen(self) -> Alignment:
+        """The links before those below the cut were left out."""
+        from clusterea.pipeline.artifacts import Artifacts
+        from clusterea.pipeline.encoding import held_out_stage
+
+        matching, held = self.config.matching, None
+        if not matching.rejoin:
+            _, held, _ = held_out_stage(Artifacts(None), "", self.task, matching)
+        return chosen_before_cut(self.task, self.similarity, matching, held)
 
     def _repr_html_(self) -> str:
         """For notebooks: the surest links."""
@@ -187,3 +197,29 @@ class AlignmentResult:
     def __repr__(self) -> str:
         seconds = sum(cost.seconds for cost in self.timings)
         return f"AlignmentResult({self.alignment!r}, {self.config!r}, {seconds:.1f} s)"
+
+
+def chosen_before_cut(
+    task: AlignmentTask, similarity: Similarity, config: MatchingConfig, held: Tensor | None
+) -> Alignment:
+    """The links that the matching method chose, those below the cut too. It is run again.
+
+    Args:
+        task: With all seeds.
+        similarity: What the links were made of.
+        config: How they were made.
+        held: (n, 2): seeds that were held out and never learned from, if any.
+    """
+    from clusterea.pipeline.artifacts import Artifacts
+    from clusterea.pipeline.stages import Trial, match_stage
+
+    _, chosen = match_stage(
+        Artifacts(None),
+        "",
+        task,
+        lambda: similarity,
+        replace(config, abstain=False),
+        similarity.values.device,
+        None if held is None else Trial(held),
+    )
+    return chosen

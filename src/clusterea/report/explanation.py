@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 from clusterea.errors import InputError
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
 from clusterea.report.readable import confidence
-from clusterea.report.unlinked import Candidate, Side, candidates_of, chosen_before_cut
+from clusterea.report.unlinked import Candidate, Side, candidates_of
 from clusterea.types.html import html_table
 
 if TYPE_CHECKING:
-    from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
 
 _Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
@@ -134,7 +133,7 @@ def explained(
     found: Alignment,
     given: Alignment,
     similarity: Callable[[], Similarity],
-    matching: MatchingConfig,
+    chosen: Callable[[], Alignment] | None,
     entity: str,
     *,
     limit: int,
@@ -146,14 +145,13 @@ def explained(
         found: All links.
         given: Those that are shown: all, or the surest.
         similarity: What the links were made of; called for an entity without a link.
-        matching: How they were made.
+        chosen: The links before those below the cut were left out; None if there was no cut.
         entity: Its name.
         limit: How many pairs of neighbors, or candidates, at most.
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
-    has_cut = matching.abstain and found.is_calibrated
-    chosen = cache(lambda: chosen_before_cut(similarity(), task, matching)) if has_cut else None
+    before_cut = cache(chosen) if chosen is not None and found.is_calibrated else None
     pairs: list[tuple[int, int, float | None]] = []
     for side, number in _found(benchmark, entity).items():
         own = _pairs(benchmark, given, side, number)
@@ -164,7 +162,7 @@ def explained(
                 answers.append(Unlinked(side, (), never_linked=True))
                 continue
             options = candidates_of(
-                side, number, similarity(), task, found, given, chosen, limit=limit
+                side, number, similarity(), task, found, given, before_cut, limit=limit
             )
             answers.append(Unlinked(side, options))
     if pairs:

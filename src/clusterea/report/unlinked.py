@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clusterea.config import MatchingConfig
     from clusterea.types import Alignment, AlignmentTask, IntArray, Similarity
 
 Side = Literal["source", "target"]
@@ -73,27 +72,6 @@ def candidates_of(
     return tuple(
         candidate(entity, score)
         for entity, score in zip(entities.tolist(), scores.tolist(), strict=True)
-    )
-
-
-def chosen_before_cut(
-    similarity: Similarity, task: AlignmentTask, config: MatchingConfig
-) -> Alignment:
-    """The links that the matching method chose, those below the cut too; it is run again.
-
-    Where held-out seeds did not rejoin, a run matches in two steps, so a few pairs may differ.
-    """
-    import torch
-
-    from clusterea.matching import match
-
-    return match(
-        similarity,
-        task.tie_keys.map(lambda keys: torch.tensor(keys).to(similarity.values.device)),
-        task.seeds,
-        method=config.method,
-        seed=config.seed,
-        structural=task.structural,
     )
 
 
