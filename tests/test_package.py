@@ -109,7 +109,7 @@ def test_the_wheel_works_in_an_empty_environment(
     assert run(tool, "--version") == f"clusterea {clusterea.__version__}\n"
     run(tool, "generate", "pair", "--entities", "200", "--relations", "9")
     options = ("--seeds-share", "0.3", "--preset", "fast", "--device", "cpu")
-    assert "hits@1" in run(tool, "align", "pair", *options, "--out", "run")
+    assert "Hits@1" in run(tool, "align", "pair", *options, "--out", "run")
     for name in ("alignment.tsv", "report.html", "metrics.json"):
         assert (folder / "run" / name).stat().st_size
     run(tool, "export", "run", "--format", "ntriples")

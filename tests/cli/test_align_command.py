@@ -20,7 +20,6 @@ from tiny_runs import (
     SHARE,
     Command,
     aligned,
-    command,
     entities_of,
     events,
     links_of,
@@ -723,13 +722,11 @@ def test_samplers_by_name(pair: Path, tmp_path: Path) -> None:
 
 
 def test_without_test_links_there_are_no_metrics(pair: Path, tmp_path: Path) -> None:
-    judged = aligned(pair, tmp_path)
+    aligned(pair, tmp_path)
     assert (tmp_path / "metrics.json").is_file()
-    assert command("evaluate", tmp_path).out in judged.out  # both say it in the same words
-    assert "hits@1" in judged.out
     ran = aligned(pair, tmp_path, "--seeds-share", "1", "--overwrite")
     assert not (tmp_path / "metrics.json").exists()  # those of the run before would mislead
-    assert "hits@1" not in ran.out
+    assert "Hits@1" not in ran.out
     assert ran.err.splitlines()[0].endswith("212 seeds, 0 test links.")
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= OUTPUTS - {"metrics.json"}

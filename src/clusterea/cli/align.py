@@ -13,7 +13,6 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.metrics import print_metrics
 from clusterea.cli.plan import described_plan, one_sided_seeds, plan, shortages
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import MinConfidence, Top
@@ -177,5 +176,23 @@ def _print_result(workspace: Workspace, alignment: Alignment, metrics: Metrics |
     if alignment.confidence_note:
         OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
-        print_metrics(metrics.to_dict())
+        _print_metrics(metrics)
     OUTPUT.print(f"Report: {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
+
+
+def _print_metrics(metrics: Metrics) -> None:
+    from clusterea.report.readable import mean_reciprocal_rank, percent
+
+    ranked, every = metrics.test_candidates.source, metrics.all_candidates.source
+    first, tenth = percent(ranked.hits[1]), percent(ranked.hits[10])
+    among_all = f"{percent(every.hits[1])}, {percent(every.hits[10])}"
+    OUTPUT.print(
+        f"Hits@1 {first}, hits@10 {tenth}, MRR {mean_reciprocal_rank(ranked.mrr)} among the test "
+        f"targets ({among_all}, {mean_reciprocal_rank(every.mrr)} among all), on "
+        f"{metrics.test_links:,} test links.",
+        soft_wrap=True,
+    )
+    if metrics.matching is not None:
+        scores = metrics.matching
+        precision, recall = percent(scores.precision), percent(scores.recall)
+        OUTPUT.print(f"Precision {precision}, recall {recall}, F1 {percent(scores.f1)}.")

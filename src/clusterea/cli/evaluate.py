@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 import typer
 from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, show_result, show_warning
+from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.locked import locks_run
-from clusterea.cli.metrics import print_metrics
 from clusterea.errors import InputError
 from clusterea.types import Benchmark, IntArray, Metrics, Pair
 from clusterea.workspace import Workspace
@@ -58,7 +57,26 @@ def evaluate(
     if as_json:
         show_result(found)
         return
-    print_metrics(found)
+    _print_metrics(found)
+
+
+def _print_metrics(found: dict[str, Any]) -> None:
+    from clusterea.report.readable import mean_reciprocal_rank, percent
+
+    for candidates, title in (("test_candidates", "test targets"), ("all_candidates", "all")):
+        for way in ("source_to_target", "target_to_source") if candidates in found else ():
+            ranks = found[candidates][way]
+            OUTPUT.print(
+                f"{way.replace('_', ' ')}, among {title}: hits@1 {percent(ranks['hits@1'])}, "
+                f"hits@10 {percent(ranks['hits@10'])}, MRR {mean_reciprocal_rank(ranks['mrr'])}",
+                soft_wrap=True,
+            )
+    if "matching" in found:
+        scores = found["matching"]
+        OUTPUT.print(
+            f"Precision {percent(scores['precision'])}, recall {percent(scores['recall'])}, "
+            f"F1 {percent(scores['f1'])} on {found['test_links']:,} test links."
+        )
 
 
 def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
