@@ -173,3 +173,14 @@ def test_completion_in_bash(tmp_path: Path) -> None:
     asked = {"_CLUSTEREA_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
     answer = ran("$PYTHON -m clusterea", **asked, COMP_WORDS="clusterea export --with")
     assert answer.split() == ["--with-unmatched"]
+
+
+def test_info_does_not_round_to_all(tmp_path: Path, clusterea_command: Callable[..., Ran]) -> None:
+    chain = "".join(f"e{number}\tnext\te{number + 1}\n" for number in range(3000))
+    for name in ("one.tsv", "other.tsv"):
+        (tmp_path / name).write_text(chain)
+    (tmp_path / "links.tsv").write_text("e0\te0\n")
+    ran = clusterea_command(
+        "info", tmp_path / "one.tsv", tmp_path / "other.tsv", "--links", tmp_path / "links.tsv"
+    )
+    assert ran.out.count("3,000 (99.97%)") == 2, ran

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from tiny_runs import SHARE, Command, command, write_pair
 
+from clusterea.evaluation.overlap import Overlap
 from clusterea.samplers import SAMPLERS
 from conftest import stored
 
+SAMPLE = import_module("clusterea.cli.sample")  # the package's `sample` is the command
 CHEAP = ["--set", "gcn_epochs=5", "--classifier", "softmax", "--device", "cpu"]
 
 
@@ -107,3 +110,15 @@ def test_a_folder_that_is_no_run(tmp_path: Path, clusterea_command: Command) -> 
             f"error: {folder}: expected a run, as `clusterea train` makes one; got none.\n"
         )
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_overlap_of_not_quite_all_is_not_shown_as_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    SAMPLE._print_overlap(
+        Overlap(seeds=1.0, test=0.9997, all=0.9998, macro=0.0002), has_test_links=True
+    )
+    assert capsys.readouterr().out == (
+        "Overlap: 99.97% of the test links, 100.0% of the seeds, 99.98% of all (0.02% as the "
+        "authors' release counts it).\n"
+    )

@@ -57,7 +57,9 @@ def _never_linked(side: GraphStatistics) -> str:
 
 
 def _without_link(side: GraphStatistics) -> str:
-    return f"{side.without_link:,} ({side.share_without_link:.1%})"
+    from clusterea.report.readable import percent
+
+    return f"{side.without_link:,} ({percent(side.share_without_link)})"
 
 
 def _links_line(statistics: Statistics) -> str:

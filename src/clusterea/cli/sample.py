@@ -109,11 +109,13 @@ def _sizes(partition: Partition) -> Table:
 
 def _print_overlap(found: Overlap, *, has_test_links: bool) -> None:
     """Shares of links that stay together."""
+    from clusterea.report.readable import percent
+
     if not has_test_links:
-        OUTPUT.print(f"Overlap: {found.seeds:.1%} of the seeds. There are no test links.")
+        OUTPUT.print(f"Overlap: {percent(found.seeds)} of the seeds. There are no test links.")
         return
     OUTPUT.print(
-        f"Overlap: {found.test:.1%} of the test links, {found.seeds:.1%} of the seeds, "
-        f"{found.all:.1%} of all ({found.macro:.1%} as the authors' release counts it).",
+        f"Overlap: {percent(found.test)} of the test links, {percent(found.seeds)} of the seeds, "
+        f"{percent(found.all)} of all ({percent(found.macro)} as the authors' release counts it).",
         soft_wrap=True,
     )

@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 def size(num_bytes: int | None) -> str:
-    """`512 MiB`, `1.5 GiB`; a dash where nothing was measured."""
+    """`512 MiB`, `1.5 GiB`, as the console writes it; a dash where nothing was measured."""
     return "–" if num_bytes is None else readable_size(num_bytes)
 
 
