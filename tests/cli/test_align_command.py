@@ -399,8 +399,8 @@ class TestBounds:
         assert ">20<" in (run / "report.html").read_text()
         clusterea_command("export", run, "--format", "tsv", "--out", run / "all.tsv")
         assert rows(run / "all.tsv") == whole
-        left_out = clusterea_command("explain", run, whole[21][0]).out
-        assert "left out by --min-confidence or --top: confidence" in left_out
+        told = json.loads(clusterea_command("explain", run, whole[21][0], "--json").out)
+        assert told["unmatched"][0]["candidates"][0]["reason"] == "left_out"
         aligned(pair, run)
         assert rows(run / "alignment.tsv") == whole
 

@@ -24,6 +24,7 @@ from clusterea.errors import InputError
 from clusterea.graph.metis import MetisBeside
 from clusterea.pipeline import AlignmentResult, Observer, StageCost, align
 from clusterea.pipeline.artifacts import read_artifact
+from clusterea.pipeline.stored import stored_trial
 from clusterea.types import Benchmark
 from clusterea.workspace import Workspace
 
@@ -433,6 +434,17 @@ class TestRounds:
         for stage, is_open in (("rehearsal", True), ("fuse", False)):
             offsets = read_artifact(workspace, workspace.current(stage), itemgetter("row_offsets"))
             assert bool((offsets.diff()[held[:, 0]] > 0).any()) == is_open
+
+    def test_a_lost_rehearsal_is_told(
+        self, many: Benchmark, of_rounds: Path, tmp_path: Path
+    ) -> None:
+        """Matching again without it would fit confidence on nothing, and not say so."""
+        workspace = Workspace(Path(shutil.copytree(of_rounds, tmp_path / "run")))
+        fused = workspace.current("fuse")
+        assert stored_trial(workspace, many.task, fused) is not None
+        workspace.forget("rehearsal")
+        with pytest.raises(InputError, match="rehearsal.json: is missing; run `clusterea align`"):
+            stored_trial(workspace, many.task, fused)
 
     def test_without_rounds_they_rejoin_in_one_of_their_own(self, many: Benchmark) -> None:
         result = align(many.task, in_rounds("self_training.rounds=0"), CPU)

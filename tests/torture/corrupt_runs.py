@@ -248,7 +248,9 @@ def runs_of_align(runs: Runs, kind: str) -> Result:
 
 
 def _is_one_line(err: str) -> bool:
-    return err.startswith("error: ") and err.count("\n") == 1
+    """Whether it is one error, perhaps after warnings of what was damaged and made again."""
+    lines = [line for line in err.splitlines() if not line.startswith("warning: ")]
+    return len(lines) == 1 and lines[0].startswith("error: ")
 
 
 def _short(result: Result) -> str:

@@ -2,7 +2,8 @@
 
 Stages draw at random by number, and add in the order of numbers. If numbers followed the rows of a
 file, shuffled rows would give another alignment; if they followed the names, other names would. So
-they follow a hash of each entity's surroundings, and names only tell apart what looks alike.
+they follow a hash of each entity's surroundings, and names decide only between entities whose
+hashes are equal.
 """
 
 from __future__ import annotations

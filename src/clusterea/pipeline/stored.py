@@ -90,8 +90,13 @@ def stored_trial(workspace: Workspace, task: AlignmentTask, fuse_key: str) -> Tr
     if held is not None:
         return Trial(held)
     key = _parents(workspace, train_key).get("rejoined", "")
-    if not key or not workspace.has("rehearsal"):
+    if not key:
         return None
+    if not workspace.has("rehearsal"):  # or else confidence would be fitted on nothing, unsaid
+        raise DataError(
+            workspace.folder / "rehearsal.json",
+            "is missing; run `clusterea align` again to have it made anew.",
+        )
     before = current_key(workspace, "rehearsal", task)
     unpack = partial(unpack_similarity, sizes=entity_counts(task))
     return Trial(
