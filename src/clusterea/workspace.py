@@ -162,7 +162,9 @@ class Workspace:
         try:
             is_other, unsure = self.current("task") != task, ""
         except DataError:  # none, or a damaged one
-            is_other, unsure = task not in self._artifacts_tasks(), ", or one that can't be read"
+            tasks = set(self._artifacts_tasks())
+            can_lose = bool(tasks) or any((self.folder / name).exists() for name in OUTPUTS)
+            is_other, unsure = task not in tasks and can_lose, ", or one that can't be read"
         if is_other:
             raise InputError(
                 f"{self.folder} holds a run of other graphs or seeds{unsure}. "
@@ -174,7 +176,8 @@ class Workspace:
         keys = sorted(e.name for e in self.folder.iterdir() if ARTIFACT.fullmatch(e.name))
         for key in keys:
             with suppress(DamagedError):
-                yield self.recipe(key)["parents"].get("task", "")
+                if of_task := self.recipe(key)["parents"].get("task"):
+                    yield of_task
         for key in keys:
             if key.startswith("data-"):  # these take longer to read
                 with suppress(DamagedError):

@@ -88,6 +88,21 @@ class TestOtherData:
         for name in ("task.json", "alignment.tsv", "metrics.json"):
             assert after[name] == whole[name]
 
+    def test_a_run_that_nobody_can_read_is_made_again_if_it_has_no_results(
+        self, run: Path, pair: Path
+    ) -> None:
+        """There is nothing to lose: it was killed before it wrote any, and then damaged."""
+        whole = (run / "alignment.tsv").read_bytes()
+        kept = {"data.json", "task.json", *(path.name for path in run.glob("data-*/"))}
+        for path in run.iterdir():
+            if path.name not in kept:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (run / "task.json").write_text("{")
+        for about in run.glob("data-*/about.json"):
+            about.write_text("{")
+        aligned(pair, run)
+        assert (run / "alignment.tsv").read_bytes() == whole
+
     def test_overwrite_removes_the_run_and_nothing_else(self, run: Path, pair: Path) -> None:
         command("export", run, "--format", "tsv")
         for name in ("notes.txt", "train-mine", "checkpoints/mine"):
