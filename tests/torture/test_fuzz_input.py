@@ -36,7 +36,7 @@ def raising(error: BaseException) -> Callable[..., object]:
     [
         (InputError("one line"), REFUSED),
         (InputError("two\nlines"), "a message of 2 lines"),
-        (InputError("x" * 1001), "a message of 1001 characters"),
+        (InputError("x " * 500 + "x"), "a message of 1001 characters"),
         (InputError("red \x1b[31m"), "a message with control characters"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "wrong"), "Traceback"),
         (MemoryError(), "Traceback"),
