@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,9 +14,16 @@ from clusterea.config import preset as find_preset
 from clusterea.data import load as load_data
 from clusterea.data.in_memory import GraphSource, LinkSource
 from clusterea.errors import InputError, names_arguments
-from clusterea.pipeline import AlignmentResult, Observer, choose_device
+from clusterea.pipeline import (
+    AlignmentResult,
+    Observer,
+    PythonWarnings,
+    check_names,
+    choose_device,
+    run_in_folder,
+)
 from clusterea.pipeline import align as run_stages
-from clusterea.pipeline.align import PythonWarnings, check_names
+from clusterea.pipeline.result import numbered
 from clusterea.run_lock import run_lock
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import Workspace, task_key
@@ -125,7 +131,7 @@ def align(
         settings: Any setting, as `{"training.epochs": 10}` or `["training.epochs=10"]`.
         seed: Same seed, same result.
         device: auto, cpu or cuda.
-        run: A folder that keeps each stage's result, so that a second call finds it.
+        run: A folder for all that `clusterea align --out` writes; a second call goes on from it.
         overwrite: Remove the run that the folder holds, and begin anew.
         observer: Told how far things are, and what was damaged and is made again. Without one,
             the latter is a Python warning.
@@ -148,17 +154,17 @@ def align(
         else settings
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
-    watcher = observer or PythonWarnings()
-    stages = partial(run_stages, task, config, choose_device(device), observer=watcher)
+    watcher, place = observer or PythonWarnings(), choose_device(device)
     if run is None:
-        return replace(stages(), benchmark=benchmark)
+        result = run_stages(task, config, place, observer=watcher)
+        return replace(result, benchmark=benchmark)
     check_names(config)  # before a folder is made
     with run_lock(Path(run), "clusterea.align"):
         workspace = Workspace(Path(run))
         workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
-        if benchmark is not None:  # then `clusterea export` and the like find the names
-            workspace.save_benchmark(benchmark, watcher.warn)
-        return replace(stages(workspace=workspace), benchmark=benchmark)
+        data = benchmark or numbered(task)  # entities without names are named by number
+        result, _ = run_in_folder(workspace, data, config, place, watcher)
+        return replace(result, benchmark=benchmark)
 
 
 @names_arguments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +19,9 @@ from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
-from clusterea.pipeline import Artifacts, choose_device, give_stage
-from clusterea.pipeline import align as run_align
-from clusterea.pipeline.align import check_names
+from clusterea.pipeline import check_names, choose_device, run_in_folder
 from clusterea.pipeline.memory import largest_batch, limit_memory
-from clusterea.pipeline.outputs import described_confidence, write_outputs
+from clusterea.pipeline.outputs import described_confidence
 from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace, task_key
 
@@ -134,16 +131,13 @@ def align(
         limit_memory(place, allowed)
     with watcher(quiet=quiet, json_lines=as_json) as observer:
         workspace.claim(of_task, overwrite=overwrite)
-        workspace.save_benchmark(benchmark, observer.warn)
-        result = run_align(task, config, place, workspace=workspace, observer=observer)
-        artifacts = Artifacts(workspace, observer.warn)
-        key, given = give_stage(artifacts, result.keys["match"], task, result.alignment, least, top)
-        result = replace(result, alignment=given, keys={**result.keys, "given": key})
-        metrics = write_outputs(workspace, benchmark, result, place, observer)
+        result, metrics = run_in_folder(
+            workspace, benchmark, config, place, observer, min_confidence=least, top=top
+        )
     if as_json:
-        show_result(_described_result(workspace, given, metrics))
+        show_result(_described_result(workspace, result.alignment, metrics))
     else:
-        _print_result(workspace, given, metrics)
+        print_result(workspace.folder, result.alignment, metrics)
 
 
 def _described_result(
@@ -170,17 +164,19 @@ def _described_result(
     }
 
 
-def _print_result(workspace: Workspace, alignment: Alignment, metrics: Metrics | None) -> None:
-    OUTPUT.print(f"{len(alignment.links):,} links:")
-    OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
+def print_result(folder: Path, alignment: Alignment, metrics: Metrics | None) -> None:
+    """Says how many links there are, where, and how good they are."""
+    source, target = alignment.unmatched.map(len)
+    OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
+    OUTPUT.print(f"  {escape(str(folder / 'alignment.tsv'))}", soft_wrap=True)
     if alignment.confidence_note:
         OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
-        _print_metrics(metrics)
-    OUTPUT.print(f"Report: {escape(str(workspace.folder / 'report.html'))}", soft_wrap=True)
+        _print_summary(metrics)
+    OUTPUT.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True)
 
 
-def _print_metrics(metrics: Metrics) -> None:
+def _print_summary(metrics: Metrics) -> None:
     from clusterea.report.readable import mean_reciprocal_rank, percent
 
     ranked, every = metrics.test_candidates.source, metrics.all_candidates.source

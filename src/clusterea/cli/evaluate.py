@@ -15,8 +15,7 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.locked import locks_run
 from clusterea.errors import InputError
-from clusterea.types import Benchmark, IntArray, Metrics, Pair
-from clusterea.workspace import Workspace
+from clusterea.types import IntArray, Metrics, Pair
 
 if TYPE_CHECKING:
     from clusterea.data.links import NamedLinks
@@ -47,7 +46,7 @@ def evaluate(
     if run is not None:
         if test_links is not None:
             raise InputError("--test-links goes with --alignment; a run has its own.")
-        found = of_run(Workspace(run)).to_dict()
+        found = _of_run(run).to_dict()
         if "matching" not in found:
             show_warning(f"No links of this similarity: `clusterea match {run}` makes them.")
     elif alignment is not None and test_links is not None:
@@ -79,27 +78,19 @@ def _print_metrics(found: dict[str, Any]) -> None:
         )
 
 
-def of_run(workspace: Workspace, benchmark: Benchmark | None = None) -> Metrics:
+def _of_run(run: Path) -> Metrics:
     """The metrics of what a run found last, written into its folder as well.
 
-    Without precision and recall where the similarity is newer than the links.
+    Without precision and recall where nothing was matched by the run's similarity.
     """
-    from clusterea.evaluation import evaluate as judged
-    from clusterea.pipeline.stored import given_alignment, is_matched, stored_similarity
-    from clusterea.workspace import write_json
+    from clusterea.pipeline import load_run
+    from clusterea.pipeline.outputs import write_metrics
 
-    benchmark = benchmark or workspace.load_benchmark()
-    task = benchmark.task
-    if not len(benchmark.test_links):
-        raise InputError(f"{workspace.folder} has no test links to judge by.")
-    metrics = judged(
-        stored_similarity(workspace, task),
-        benchmark.test_links,
-        task.seeds,
-        degrees=task.graphs.source.degrees(),
-        alignment=given_alignment(workspace, task) if is_matched(workspace) else None,
-    )
-    write_json(workspace.folder / "metrics.json", metrics.to_dict())
+    result = load_run(run, need="fuse")
+    if not len(result.named.test_links):
+        raise InputError(f"{run} has no test links to judge by.")
+    metrics = result.evaluate()
+    write_metrics(run, metrics)
     return metrics
 
 

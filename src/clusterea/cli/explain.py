@@ -12,7 +12,6 @@ from rich.table import Table
 
 from clusterea.cli.console import OUTPUT, show_result
 from clusterea.cli.run_options import Run
-from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
     from clusterea.report.evidence import Step
@@ -35,40 +34,13 @@ def explain(
     The evidence for a link are neighbors of its two entities that are linked to each other. For an
     entity without a link, its best candidates are shown, and why none was taken.
     """
-    from clusterea.config import MatchingConfig
-    from clusterea.pipeline.result import chosen_before_cut
-    from clusterea.pipeline.stored import (
-        current_key,
-        given_alignment,
-        matched_similarity,
-        stored_alignment,
-        stored_trial,
-    )
-    from clusterea.report.explanation import Linked, explained
+    from clusterea.pipeline import load_run
+    from clusterea.report.explanation import Linked
 
-    workspace = Workspace(run)
-    benchmark = workspace.load_benchmark()
-    task = benchmark.task
-    given = given_alignment(workspace, task)
-    recipe = workspace.recipe(current_key(workspace, "match", task))
-    matching = MatchingConfig(**recipe["config"])
-
-    def chosen() -> Alignment:
-        trial = stored_trial(workspace, task, recipe["parents"]["fuse"])
-        held = None if trial is None or trial.key else trial.pairs
-        return chosen_before_cut(task, matched_similarity(workspace, task), matching, held)
-
-    explanation = explained(
-        benchmark,
-        stored_alignment(workspace, task),
-        given,
-        lambda: matched_similarity(workspace, task),
-        chosen if matching.abstain else None,
-        entity,
-        limit=limit,
-    )
+    result = load_run(run, need="match")
+    explanation = result.explain(entity, limit)
     if as_json:
-        show_result(_described(explanation, given))
+        show_result(_described(explanation, result.alignment))
         return
     for answer in explanation.answers:
         if isinstance(answer, Linked):

@@ -13,7 +13,7 @@ from clusterea.cli.run_options import MinConfidence, Run, Top
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError
 from clusterea.files import leads_to_stream
-from clusterea.workspace import EXPORTED, Workspace
+from clusterea.workspace import EXPORTED
 
 BROKEN_PIPE = 128 + 13  # as a shell reports a program that SIGPIPE ended
 
@@ -45,7 +45,7 @@ def export(
     """Writes the links as TSV, Parquet, owl:sameAs, SSSOM or an OAEI alignment."""
     from clusterea.export import export as write
     from clusterea.export import find_exporter
-    from clusterea.pipeline.stored import stored_alignment
+    from clusterea.pipeline import load_run
 
     find_exporter(format_name)
     check_bounds(least, top)
@@ -53,12 +53,11 @@ def export(
         raise InputError(
             f"--with-unmatched goes with --format sssom alone. Got --format {format_name}."
         )
-    workspace = Workspace(run)
-    benchmark = workspace.load_benchmark()
-    alignment = stored_alignment(workspace, benchmark.task).bounded(least, top)
-    path = out or workspace.folder / EXPORTED[format_name]
+    result = load_run(run, need="match")
+    alignment = result.all_links.bounded(least, top)
+    path = out or run / EXPORTED[format_name]
     try:
-        write(alignment, benchmark.names, format_name, path, with_unmatched=with_unmatched)
+        write(alignment, result.named.names, format_name, path, with_unmatched=with_unmatched)
     except BrokenPipeError:  # who reads it has enough, as `head` has
         raise typer.Exit(BROKEN_PIPE) from None
     console = ERRORS if leads_to_stream(path) else OUTPUT  # the data alone go into a stream

@@ -11,19 +11,10 @@ from rich.markup import escape
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
 from clusterea.cli.progress import watcher
-from clusterea.cli.run_options import Device, Run, Settings
+from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import with_settings
 from clusterea.config.preset import both_ways, listed
-from clusterea.pipeline import Artifacts, choose_device, fuse_stage, measured
-from clusterea.pipeline.encoding import without_seeds
-from clusterea.pipeline.stored import (
-    encoder_keys,
-    sample_key,
-    stored_embeddings,
-    stored_fusion,
-    stored_held_out,
-    stored_partition,
-)
+from clusterea.pipeline import choose_device, load_run, run_in_folder
 from clusterea.workspace import Workspace
 
 
@@ -32,22 +23,16 @@ def fuse(
     run: Run,
     samplers: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,…",
-            help="Whose mini-batches; each as `clusterea sample` last made them.",
-            show_default="those that align had, else cmcs,iscs",
-        ),
+        typer.Option(metavar="NAME,…", help="Whose mini-batches.", show_default="the run's"),
     ] = None,
     settings: Settings = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Same seed, same result.", show_default="align's, else 0"),
-    ] = None,
+    seed: Seed = None,
     device: Device = "auto",
 ) -> None:
     """Fuses local and global similarities into one sparse matrix.
 
-    After `align` it begins with the settings that `align` had, and --set changes them.
+    It is `align` with the settings of the run, changed by these options and stopped after fusion.
+    Only what is missing is computed.
     """
     from clusterea.samplers import find_sampler
 
@@ -55,36 +40,16 @@ def fuse(
     asked = None if samplers is None else both_ways(listed(samplers))
     for sampler in asked or ():
         find_sampler(sampler)
+    before = load_run(run)
+    fusion = before.config.fusion if seed is None else replace(before.config.fusion, seed=seed)
+    config = replace(
+        before.config,
+        fusion=with_settings(fusion, settings or [], stage="fusion"),
+        samplers=before.config.samplers if asked is None else asked,
+    )
     workspace = Workspace(run)
-    task = workspace.load_benchmark().task
-    encoders = encoder_keys(workspace, task)
-    config, named = stored_fusion(workspace)
-    if asked is not None:
-        named = asked
-    if seed is not None:
-        config = replace(config, seed=seed)
-    config = with_settings(config, settings or [], stage="fusion")
-    held = stored_held_out(workspace, task, encoders["train"])
-    if held is not None:  # they are matched like others, so that the confidence can be fitted
-        task = without_seeds(task, held)
-    keys = dict(encoders)
-    keys |= {sampler: sample_key(workspace, sampler, keys["train"]) for sampler in named}
-    partitions = {sampler: stored_partition(workspace, task, keys[sampler]) for sampler in named}
     with watcher(quiet=False, json_lines=False) as observer:
-        observer.begin("fusion")
-        artifacts = Artifacts(workspace, observer.warn)
-        with measured("fusion", place) as cost:
-            key, similarity = fuse_stage(
-                artifacts,
-                keys,
-                task,
-                lambda: [stored_embeddings(workspace, task, key) for key in encoders.values()],
-                partitions,
-                config,
-                place,
-                lambda what, done, total: observer.step("fusion", what, done, total),
-            )
-        cost.reused = key not in artifacts.made
-        observer.end(cost)
-    OUTPUT.print(f"{similarity!r}:")
-    OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
+        result, _ = run_in_folder(workspace, before.named, config, place, observer, until="fuse")
+    OUTPUT.print(f"{result.similarity!r}:")
+    path = workspace.tensors_file(result.keys["fuse"])
+    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from clusterea.cli.console import ERRORS, OUTPUT, show_warning
+from clusterea.cli.align import print_result
 from clusterea.cli.locked import locks_run
+from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, MinConfidence, Run, Seed, Top
 from clusterea.config import MatchingConfig
 from clusterea.config.checks import check_bounds
-from clusterea.pipeline import Artifacts, choose_device, give_stage, match_stage
-from clusterea.pipeline.outputs import write_links
-from clusterea.pipeline.stages import GIVEN
-from clusterea.pipeline.stored import current_key, stored_similarity, stored_trial
+from clusterea.pipeline import choose_device, load_run, run_in_folder
 from clusterea.workspace import Workspace
 
 
@@ -23,48 +21,39 @@ from clusterea.workspace import Workspace
 def match(
     run: Run,
     method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="one-to-one, greedy, mutual, best, stable or hungarian."),
-    ] = "one-to-one",
-    abstain: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            help="Leave out links that F1 is better without, where seeds were held out to tell."
+            metavar="NAME",
+            help="one-to-one, greedy, mutual, best, stable or hungarian.",
+            show_default="the run's",
         ),
-    ] = True,
+    ] = None,
+    abstain: Annotated[
+        bool | None,
+        typer.Option(
+            help="Drop links that lower the expected F1, where seeds were held out to tell.",
+            show_default="as the run does",
+        ),
+    ] = None,
     least: MinConfidence = 0.0,
     top: Top = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     device: Device = "auto",
 ) -> None:
-    """Matches entities by the fused similarity; writes links, unmatched entities and candidates."""
+    """Matches entities by the fused similarity, and writes all files of the run anew.
+
+    It is `align` with the settings of the run, changed by these options. Only what is missing is
+    computed.
+    """
     check_bounds(least, top)
-    config = MatchingConfig(method=method, abstain=abstain, seed=seed)  # type: ignore[arg-type]  # it checks it
+    asked: dict[str, Any] = {"method": method, "abstain": abstain, "seed": seed}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    MatchingConfig(**asked)  # so that a wrong value is refused before anything is read
     place = choose_device(device)
-    workspace = Workspace(run)
-    benchmark = workspace.load_benchmark()
-    task = benchmark.task
-    similarity = stored_similarity(workspace, task)
-    before = next((workspace.current(each) for each in (GIVEN, "match") if workspace.has(each)), "")
-    fuse_key = current_key(workspace, "fuse", task)
-    trial = stored_trial(workspace, task, fuse_key)
-    artifacts = Artifacts(workspace, show_warning)
-    key, alignment = match_stage(
-        artifacts, fuse_key, task, lambda: similarity, config, place, trial
-    )
-    key, alignment = give_stage(artifacts, key, task, alignment, least, top)
-    write_links(workspace, benchmark, similarity, alignment, seed=config.seed, device=place)
-    source, target = alignment.unmatched.map(len)
-    OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
-    OUTPUT.print(f"  {escape(str(workspace.folder / 'alignment.tsv'))}", soft_wrap=True)
-    stale = [
-        name for name in ("metrics.json", "report.html") if (workspace.folder / name).is_file()
-    ]
-    if alignment.confidence_note:
-        OUTPUT.print(alignment.confidence_note, soft_wrap=True)
-    if before not in ("", key) and stale:
-        ERRORS.print(
-            f"Of the links before: {' and '.join(stale)}. `clusterea report "
-            f"{escape(str(workspace.folder))}` writes them anew.",
-            soft_wrap=True,
+    before = load_run(run)
+    config = replace(before.config, matching=replace(before.config.matching, **asked))
+    with watcher(quiet=False, json_lines=False) as observer:
+        result, metrics = run_in_folder(
+            Workspace(run), before.named, config, place, observer, min_confidence=least, top=top
         )
+    print_result(run, result.alignment, metrics)

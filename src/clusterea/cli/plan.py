@@ -16,7 +16,7 @@ from clusterea.config import (
     config_with,
 )
 from clusterea.files import free_space, readable_size
-from clusterea.pipeline.encoding import num_held_out
+from clusterea.pipeline import num_held_out
 from clusterea.pipeline.memory import available, expected_disk, expected_memory, widths
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from clusterea.cli.console import ERRORS, show_event, show_warning
 from clusterea.files import readable_size
-from clusterea.pipeline import StageCost
-from clusterea.pipeline.align import Silent
+from clusterea.pipeline import Silent
+from clusterea.types import StageCost
 
 LOG_EVERY = 15.0  # seconds between two lines of one stage in a log
 
@@ -146,4 +146,4 @@ def _costs(cost: StageCost) -> str:
     if cost.reused:
         return "was there already"
     gpu = f", {readable_size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
-    return f"{cost.seconds:.1f} s, {readable_size(cost.peak_host_bytes)}{gpu}"
+    return f"{cost.seconds:.1f} s, {readable_size(cost.peak_host_bytes or 0)}{gpu}"

@@ -19,7 +19,10 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any setting of this stage."),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Same seed, same result.", show_default="the run's"),
+]
 MinConfidence = Annotated[
     float, typer.Option("--min-confidence", metavar="X", help="Leave out less sure links.")
 ]

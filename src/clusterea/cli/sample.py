@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from clusterea.cli.console import ERRORS, OUTPUT, show_warning
+from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
-from clusterea.cli.run_options import Device, Run
+from clusterea.cli.progress import watcher
+from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import SamplingConfig, with_settings
-from clusterea.pipeline import Artifacts, Cuts, choose_device, sample_stage
-from clusterea.pipeline.stored import current_key, stored_embeddings, stored_known
-from clusterea.workspace import Workspace, task_key
+from clusterea.pipeline import choose_device, load_run, run_in_folder
+from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
     from clusterea.evaluation.overlap import Overlap
     from clusterea.types import Partition
-
-DEFAULTS = SamplingConfig()
 
 
 @locks_run
@@ -33,65 +32,77 @@ def sample(
         ),
     ] = "cmcs",
     num_batches: Annotated[
-        int, typer.Option(metavar="K", help="How many mini-batches; more where one is too large.")
-    ] = DEFAULTS.num_batches,
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="How many mini-batches; more where one is too large.",
+            show_default="the run's",
+        ),
+    ] = None,
     max_batch: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Entities of a side at most; a larger mini-batch is split."),
-    ] = DEFAULTS.max_batch,
-    classifier: Annotated[
-        str, typer.Option(metavar="xgboost|softmax", help="Of cmcs.")
-    ] = DEFAULTS.classifier,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set gcn_epochs=100."),
+        typer.Option(
+            metavar="N",
+            help="Entities of a side at most; a larger mini-batch is split.",
+            show_default="the run's",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same mini-batches.")] = 0,
+    classifier: Annotated[
+        str | None,
+        typer.Option(metavar="xgboost|softmax", help="Of cmcs.", show_default="the run's"),
+    ] = None,
+    settings: Settings = None,
+    seed: Seed = None,
     device: Device = "auto",
 ) -> None:
     """Cuts both graphs into mini-batches that hold equivalent entities together.
 
     Learned from the seeds and the embeddings of a run. Where the run has test links, it says how
-    many of them stay together; no sampler sees them.
+    many of them stay together; no sampler sees them. It is `align` with the settings of the run,
+    changed by these options and stopped after sampling.
     """
     from clusterea.evaluation.overlap import overlap
     from clusterea.samplers import find_sampler
 
     find_sampler(sampler)  # so that an unknown one is refused before anything is read
-    config = SamplingConfig(
-        num_batches=num_batches,
-        max_batch=max_batch,
-        classifier=classifier,  # type: ignore[arg-type]  # it checks the name itself
-        seed=seed,
-    )
-    config = with_settings(config, settings or [], stage="sampling")
+    asked: dict[str, Any] = {
+        name: value
+        for name, value in (
+            *(("num_batches", num_batches), ("max_batch", max_batch)),
+            *(("classifier", classifier), ("seed", seed)),
+        )
+        if value is not None
+    }
+    with_settings(SamplingConfig(**asked), settings or [], stage="sampling")  # wrong ones likewise
     place = choose_device(device)
+    before = load_run(run)
+    sampling = replace(before.config.sampling, **asked)
+    sampling = with_settings(sampling, settings or [], stage="sampling")
+    config = replace(before.config, sampling=sampling)
     workspace = Workspace(run)
-    with ERRORS.status(f"Cutting into {config.num_batches} mini-batches with {sampler} …"):
-        benchmark = workspace.load_benchmark()
-        task = benchmark.task
-        train_key = current_key(workspace, "train", task)
-        artifacts = Artifacts(workspace, show_warning)
-        with Cuts(artifacts, task_key(task), task) as cuts:
-            key, partition = sample_stage(
-                artifacts,
-                train_key,
-                stored_known(workspace, task, train_key),
-                lambda: stored_embeddings(workspace, task, train_key),
-                sampler,
-                config,
-                place,
-                cuts,
-            )
+    with watcher(quiet=False, json_lines=False) as observer:
+        result, _ = run_in_folder(
+            workspace,
+            before.named,
+            replace(config, samplers=(sampler,)),
+            place,
+            observer,
+            until="sample",
+            described=config,
+        )
+    partition = result.partitions[sampler]
     OUTPUT.print(_sizes(partition))
-    if partition.num_batches > config.num_batches:
+    if partition.num_batches > sampling.num_batches:
         OUTPUT.print(
-            f"{partition.num_batches} mini-batches: some of the {config.num_batches} had more than "
-            f"{config.max_batch:,} entities of a side and were split.",
+            f"{partition.num_batches} mini-batches: some of the {sampling.num_batches} had more "
+            f"than {sampling.max_batch:,} entities of a side and were split.",
             soft_wrap=True,
         )
-    _print_overlap(overlap(partition, benchmark), has_test_links=bool(len(benchmark.test_links)))
-    OUTPUT.print(f"  {escape(str(workspace.tensors_file(key)))}", soft_wrap=True)
+    _print_overlap(
+        overlap(partition, result.named), has_test_links=bool(len(result.named.test_links))
+    )
+    path = workspace.tensors_file(result.keys[sampler])
+    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
 
 
 def _sizes(partition: Partition) -> Table:

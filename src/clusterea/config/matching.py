@@ -16,9 +16,10 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
-    held_out: float = 0.0  # share of the seeds that only say how sure links are
-    rejoin: bool = False  # whether a last round learns from held-out seeds too
-    abstain: bool = True  # where seeds are held out: no link that F1 expects to be better without
+    held_out: float = (
+        0.0  # share of the seeds that nothing learns from: confidence is fitted on them
+    )
+    abstain: bool = True  # where seeds are held out: drop links that lower the expected F1
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
@@ -28,6 +29,5 @@ class MatchingConfig:
         check_least("seed", self.seed, 0)
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that the result depends on; who was held out, the parents say."""
-        others = ("held_out", "rejoin")
-        return {name: value for name, value in asdict(self).items() if name not in others}
+        """The fields that the result depends on."""
+        return asdict(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any, TypeAlias
@@ -58,6 +58,20 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """Every field of every stage."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """What `to_dict` returned, also after a way through JSON."""
+        return cls(
+            TrainingConfig(**values["training"]),
+            PropagationConfig(**values["propagation"]),
+            SamplingConfig(**values["sampling"]),
+            FusionConfig(**values["fusion"]),
+            SelfTrainingConfig(**values["self_training"]),
+            MatchingConfig(**values["matching"]),
+            tuple(values["models"]),
+            tuple(values["samplers"]),
+        )
 
 
 def preset(

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from clusterea.config.checks import check_choice, check_least
+from clusterea.config.checks import check_least
 from clusterea.errors import InputError
-
-Retrain = Literal["last", "every"]
-Measure = Literal["chance", "score"]
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTrainingConfig:
-    """Rounds that begin anew from the seeds and the surest matches of the round before."""
+    """Rounds that start again from the seeds and the surest matches of the round before."""
 
-    rounds: int = 0  # beyond the first; 0: no self-training
-    threshold: float = 0.6  # a match is taken that is surer
-    measure: Measure = "chance"  # how sure it is; where no seeds are held out, always its score
-    retrain: Retrain = "last"  # which rounds train anew; label propagation is run in all
-    epochs: int = 0  # of training in a round; 0: as many as before
-    folds: int = 1  # encoders of a round, each of which leaves out one part of the pseudo-seeds
-    check: bool = True  # with folds: whether those that have not learned a pair alone decide on it
-    least_gain: float = 0.02  # share of pseudo-seeds that must be new, or this round is the last
-    seed: int = 0  # of the order of ties
+    rounds: int = 0  # after the first pass; 0: no self-training
+    threshold: float = 0.6  # a match becomes a pseudo-seed above this chance to be right
+    epochs: int = 0  # of training in a round; 0: as many as in the first pass
+    folds: int = 1  # runs of each encoder in a round, each without one part of the pseudo-seeds
+    check: bool = (
+        True  # with folds: score a pseudo-seed only with the fold that did not train on it
+    )
+    least_gain: float = 0.02  # share of new pseudo-seeds below which a round is the last
+    seed: int = 0  # of the folds, and of the order of ties
 
     def __post_init__(self) -> None:
         for name in ("rounds", "epochs", "seed"):
             check_least(name, getattr(self, name), 0)
         check_least("folds", self.folds, 1)
-        check_choice("retrain", self.retrain, Retrain)
-        check_choice("measure", self.measure, Measure)
         for name in ("threshold", "least_gain"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(
@@ -39,5 +34,5 @@ class SelfTrainingConfig:
                 )
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that one round's choice depends on, beside what it is measured by."""
+        """The fields that the choice of pseudo-seeds depends on."""
         return {"threshold": self.threshold, "seed": self.seed}

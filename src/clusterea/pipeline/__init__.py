@@ -1,35 +1,25 @@
 """The stages one after the other, each with its artifact; holds no algorithm."""
 
-from clusterea.pipeline.align import Observer, align
-from clusterea.pipeline.artifacts import Artifacts
-from clusterea.pipeline.cuts import Cuts
+from clusterea.pipeline.align import Stage, align, check_names
 from clusterea.pipeline.device import choose_device
-from clusterea.pipeline.encoding import Known
-from clusterea.pipeline.measure import StageCost, measured
+from clusterea.pipeline.learning import held_out, num_held_out
+from clusterea.pipeline.measure import measured
+from clusterea.pipeline.observer import Observer, PythonWarnings, Silent
 from clusterea.pipeline.result import AlignmentResult
-from clusterea.pipeline.stages import (
-    fuse_stage,
-    give_stage,
-    match_stage,
-    point_at_encoders,
-    sample_stage,
-    train_stage,
-)
+from clusterea.pipeline.run import load_run, run_in_folder
 
 __all__ = [
     "AlignmentResult",
-    "Artifacts",
-    "Cuts",
-    "Known",
     "Observer",
-    "StageCost",
+    "PythonWarnings",
+    "Silent",
+    "Stage",
     "align",
+    "check_names",
     "choose_device",
-    "fuse_stage",
-    "give_stage",
-    "match_stage",
+    "held_out",
+    "load_run",
     "measured",
-    "point_at_encoders",
-    "sample_stage",
-    "train_stage",
+    "num_held_out",
+    "run_in_folder",
 ]

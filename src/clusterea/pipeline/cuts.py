@@ -1,98 +1,93 @@
-"""METIS's parts of a task's graphs, begun beside other work and kept with the run."""
+"""METIS's parts of a task's graphs, computed beside training and kept with the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
-from types import TracebackType
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clusterea.graph.metis import MetisBeside, simple_graph
-from clusterea.pipeline.artifacts import Artifacts
-from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
+from clusterea.pipeline.store import Made, Store
+from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 from clusterea.workspace import recipe_key
 
 if TYPE_CHECKING:
-    from clusterea.pipeline.artifacts import Tensors
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Which part of a graph each entity is in."""
+
+    of_entity: IntArray  # (entities,)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """How they are stored: see `Stored`."""
+        from torch import from_numpy
+
+        return {"parts": from_numpy(np.array(self.of_entity))}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], num_entities: Pair[int]) -> Parts:
+        parts: IntArray = tensors["parts"].numpy()
+        if parts.ndim != 1 or len(parts) not in num_entities or parts.min(initial=0) < 0:
+            raise ValueError("parts must be one for each entity.")
+        return cls(parts)
 
 
 class Cuts:
     """A `Cut` for samplers.
 
     METIS takes one core for a minute at a million entities, and needs the graph alone: `begin`
-    starts it in a process of its own, so that training does not wait for it.
+    starts it beside training, which then does not wait for it.
     """
 
-    def __init__(self, artifacts: Artifacts, task_key: str, task: AlignmentTask) -> None:
-        self._artifacts = artifacts
-        self._task_key = task_key
-        self._task = task
+    def __init__(self, store: Store, whole: Made[AlignmentTask]) -> None:
+        self._store = store
+        self._whole = whole
         self._running: dict[str, MetisBeside] = {}
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
         """Starts what these samplers will ask for, unless it is there."""
         for sampler in samplers:
             if num_parts > 1 and sampler.startswith(("iscs", "metis-cps")):
-                graphs = self._task.graphs
+                graphs = self._whole.value.graphs
                 graph = graphs.target if sampler.endswith("-reverse") else graphs.source
                 key = recipe_key("metis", *self._recipe(graph, num_parts, seed))
-                if key not in self._running and not self._artifacts.has(key):
+                if key not in self._running and not self._store.has(key):
                     self._running[key] = MetisBeside(simple_graph(graph), num_parts, seed)
 
     def __call__(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
         """(entities,): the part of each, as soon as it is there."""
         from clusterea.samplers import metis_cut
 
-        if all(graph is not side for side in self._task.graphs):  # a mini-batch that is split
+        graphs = self._whole.value.graphs
+        if all(graph is not side for side in graphs):  # a mini-batch that is split
             return metis_cut(graph, num_parts, seed)
-        recipe, parents = self._recipe(graph, num_parts, seed)
 
-        def make() -> IntArray:
-            running = self._running.pop(recipe_key("metis", recipe, parents), None)
+        def make(key: str) -> Parts:
+            running = self._running.pop(key, None)
             if running is None:
-                return metis_cut(graph, num_parts, seed)
+                return Parts(metis_cut(graph, num_parts, seed))
             try:
-                return running.result()
+                return Parts(running.result())
             finally:
                 running.stop()
 
-        unpack = partial(_unpack, num_entities=graph.num_entities, num_parts=num_parts)
-        return self._artifacts.tensors("metis", recipe, parents, make, _pack, unpack)[1]
+        recipe, parents = self._recipe(graph, num_parts, seed)
+        sizes = self._whole.value.num_entities
+        return self._store.made("metis", recipe, parents, Parts, sizes, make).value.of_entity
 
     def close(self) -> None:
         """Ends what still runs."""
         while self._running:
             self._running.popitem()[1].stop()
 
-    def __enter__(self) -> Cuts:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _recipe(
         self, graph: KnowledgeGraph, num_parts: int, seed: int
     ) -> tuple[dict[str, object], dict[str, str]]:
-        side = "source" if graph is self._task.graphs.source else "target"
+        side = "source" if graph is self._whole.value.graphs.source else "target"
         recipe: dict[str, object] = {"side": side, "num_parts": num_parts, "seed": seed}
-        return recipe, {"task": self._task_key}
-
-
-def _pack(parts: IntArray) -> Tensors:
-    from torch import from_numpy
-
-    return {"parts": from_numpy(np.array(parts))}
-
-
-def _unpack(tensors: Tensors, num_entities: int, num_parts: int) -> IntArray:
-    parts: IntArray = tensors["parts"].numpy()
-    if parts.shape != (num_entities,) or not np.isin(parts, np.arange(num_parts)).all():
-        raise ValueError(f"parts must be one in [0, {num_parts}) for each entity.")
-    return parts
+        return recipe, {"task": self._whole.key}

@@ -1,4 +1,4 @@
-"""What a stage costs: seconds, and the most memory it held on host and GPU."""
+"""`measured`: seconds, and the most memory held on host and GPU while a block ran."""
 
 from __future__ import annotations
 
@@ -6,33 +6,13 @@ import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from clusterea.types import StageCost
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(slots=True)
-class StageCost:
-    """Of one stage; `reused` where its artifact was there already."""
-
-    stage: str
-    seconds: float = 0.0
-    peak_host_bytes: int = 0
-    peak_gpu_bytes: int | None = None
-    reused: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The shape of an entry of `run.json`."""
-        return {
-            "stage": self.stage,
-            "seconds": round(self.seconds, 3),
-            "peak_host_bytes": self.peak_host_bytes,
-            "peak_gpu_bytes": self.peak_gpu_bytes,
-            "reused": self.reused,
-        }
 
 
 @contextmanager

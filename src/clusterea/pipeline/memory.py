@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
-from clusterea.pipeline.encoding import num_held_out
 from clusterea.types import AlignmentTask, Benchmark
 
 if TYPE_CHECKING:
@@ -136,15 +135,13 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     names = int(sum(side.arrow.nbytes for side in benchmark.names))
     data = 24 * triples + 8 * entities + names // 2  # Parquet takes half of what names take
     rounds, folds = config.self_training.rounds, config.self_training.folds
-    is_held = num_held_out(task.num_seeds, config.matching.held_out) > 0
-    fusions = 1 + rounds + (1 if is_held and config.matching.rejoin and not rounds else 0)
+    fusions = 1 + rounds
     own = widths(config)[: len(config.models)]
     embeddings = 0
     for encoder, width in zip(config.encoders(), own, strict=True):
-        is_cheap = isinstance(encoder, PropagationConfig)
-        waits = config.self_training.retrain == "last" and not is_cheap and len(own) > 1
-        again = min(rounds, 1) if waits else rounds
-        embeddings += 4 * width * entities * (again * folds + fusions - rounds)
+        is_trained = not isinstance(encoder, PropagationConfig)
+        again = min(rounds, 1) if is_trained and len(own) > 1 else rounds
+        embeddings += 4 * width * entities * (1 + again * folds)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:
         cells = config.fusion.candidates * sum(task.num_undecided)

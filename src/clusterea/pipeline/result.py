@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from clusterea.config import Config, MatchingConfig
+from clusterea.config import Config, SelfTrainingConfig
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError, names_arguments
-from clusterea.pipeline.measure import StageCost
+from clusterea.pipeline.learning import held_out
+from clusterea.pipeline.store import Made
 from clusterea.types import (
     Alignment,
     AlignmentTask,
     Benchmark,
+    Embeddings,
     IntArray,
+    Links,
     Metrics,
     Names,
     Pair,
     Partition,
     Similarity,
+    StageCost,
 )
 
 if TYPE_CHECKING:
@@ -33,35 +37,96 @@ if TYPE_CHECKING:
 
     from clusterea.report.explanation import Explanation
 
+Value = TypeVar("Value")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
     """One round of self-training: what it learned from beside the seeds."""
 
-    pseudo_seeds: Tensor  # (n, 2)
+    found: Made[Links]
     num_new: int  # that the round before did not have
+
+    @classmethod
+    def after(cls, rounds: Sequence[Round], found: Made[Links]) -> Round:
+        """The round that follows these."""
+        before: set[tuple[int, ...]] = set()
+        if rounds:
+            before = set(map(tuple, rounds[-1].pseudo_seeds.tolist()))
+        new = sum(tuple(link) not in before for link in found.value.pairs.tolist())
+        return cls(found, new)
+
+    @property
+    def pseudo_seeds(self) -> Tensor:
+        """(n, 2): source entity, target entity."""
+        return self.found.value.pairs
+
+    def is_last(self, number: int, config: SelfTrainingConfig) -> bool:
+        """Whether round `number` is the last: there are no more, or too few pairs are new."""
+        gains = self.num_new >= config.least_gain * len(self.pseudo_seeds)
+        return number == config.rounds or not gains
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlignmentResult:
-    """What `align` found, and what it cost."""
+    """What `align` found, and what it cost.
+
+    Where a run's folder had a result already, it is read when it is first asked for.
+    """
 
     task: AlignmentTask
     config: Config
-    encodings: tuple[Pair[Tensor], ...]  # of the last round, by encoder
-    partitions: Mapping[str, Partition]  # by sampler
-    similarity: Similarity
-    alignment: Alignment
-    timings: tuple[StageCost, ...]
+    made_embeddings: Mapping[str, Made[Embeddings]]  # train, train-2, …: of the last round
+    made_partitions: Mapping[str, Made[Partition]]  # by sampler
+    made_similarity: Made[Similarity] | None  # None: the run was stopped before
+    made_alignment: Made[Alignment] | None
+    timings: tuple[StageCost, ...] = ()
     rounds: tuple[Round, ...] = ()  # of self-training
-    keys: Mapping[str, str] = field(default_factory=dict)  # stage → artifact
-    benchmark: Benchmark | None = None  # that the task is of: names, and links to judge by
+    benchmark: Benchmark | None = None  # names and test links, if they were given
+    min_confidence: float = 0.0  # of the links in `alignment`
+    top: int | None = None  # how many of them at most
     _numbered: Benchmark | None = field(default=None, init=False)  # `named`, once it was made
+
+    @property
+    def encodings(self) -> tuple[Pair[Tensor], ...]:
+        """The embeddings of each encoder in the last round."""
+        return tuple(made.value for made in self.made_embeddings.values())
 
     @property
     def embeddings(self) -> Pair[Tensor]:
         """Those of the first encoder."""
-        return self.encodings[0]
+        return next(iter(self.made_embeddings.values())).value
+
+    @property
+    def partitions(self) -> dict[str, Partition]:
+        """The mini-batches of each sampler."""
+        return {name: made.value for name, made in self.made_partitions.items()}
+
+    @property
+    def similarity(self) -> Similarity:
+        """The fused similarity."""
+        return _there(self.made_similarity, "fuse").value
+
+    @property
+    def all_links(self) -> Alignment:
+        """Every link that was found."""
+        return _there(self.made_alignment, "match").value
+
+    @property
+    def alignment(self) -> Alignment:
+        """The links found: all, or the surest of them if `min_confidence` or `top` say so."""
+        return self.all_links.bounded(self.min_confidence, self.top)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The artifact keys of what was made, by the names that `run.json` uses."""
+        named: dict[str, Made[Embeddings] | Made[Partition] | Made[Links] | None] = {
+            **self.made_embeddings,
+            **self.made_partitions,
+            **{f"pseudo-{number + 1}": each.found for number, each in enumerate(self.rounds)},
+        }
+        last = {"fuse": self.made_similarity, "match": self.made_alignment}
+        return {name: made.key for name, made in {**named, **last}.items() if made is not None}
 
     @property
     def named(self) -> Benchmark:
@@ -69,15 +134,8 @@ class AlignmentResult:
         if self.benchmark is not None:
             return self.benchmark
         if self._numbered is None:
-            graphs = self.task.graphs
-            numbered = Benchmark(
-                self.task,
-                self.task.seeds[:0],
-                graphs.map(lambda graph: Names(map(str, range(graph.num_entities)))),
-                graphs.map(lambda graph: Names(map(str, range(graph.num_relations)))),
-            )
-            object.__setattr__(self, "_numbered", numbered)
-            return numbered
+            object.__setattr__(self, "_numbered", numbered(self.task))
+        assert self._numbered is not None
         return self._numbered
 
     def evaluate(
@@ -113,7 +171,7 @@ class AlignmentResult:
             test_links,
             self.task.seeds,
             degrees=self.task.graphs.source.degrees(),
-            alignment=self.alignment,
+            alignment=None if self.made_alignment is None else self.alignment,
         )
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -142,22 +200,10 @@ class AlignmentResult:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page that `clusterea align` makes: one HTML file that needs no network."""
-        from clusterea.pipeline.outputs import page, self_training
-        from clusterea.report import write_report
+        from clusterea.pipeline.outputs import write_page
 
-        benchmark = self.named
-        metrics = self.evaluate().to_dict() if len(benchmark.test_links) else None
-        data = page(
-            Path(path).stem,
-            benchmark,
-            self.alignment,
-            metrics,
-            self.partitions,
-            [cost.to_dict() for cost in self.timings],
-            self.config.to_dict(),
-            self_training(self.rounds, benchmark),
-        )
-        write_report(path, data)
+        metrics = self.evaluate() if len(self.named.test_links) else None
+        write_page(Path(path), Path(path).stem, self, metrics)
 
     @names_arguments
     def explain(self, entity: str | int, limit: int = 12) -> Explanation:
@@ -169,26 +215,24 @@ class AlignmentResult:
         """
         from clusterea.report.explanation import explained
 
-        found = self.alignment
         return explained(
             self.named,
-            found,
-            found,
+            self.all_links,
+            self.alignment,
             lambda: self.similarity,
-            self._chosen if self.config.matching.abstain else None,
+            self._with_dropped if self.config.matching.abstain else None,
             str(entity),
             limit=limit,
         )
 
-    def _chosen(self) -> Alignment:
-        """The links before those below the cut were left out."""
-        from clusterea.pipeline.artifacts import Artifacts
-        from clusterea.pipeline.encoding import held_out_stage
+    def _with_dropped(self) -> Alignment:
+        """The links before those that lower the expected F1 were dropped. It matches again."""
+        from clusterea.pipeline.stages import matched
 
-        matching, held = self.config.matching, None
-        if not matching.rejoin:
-            _, held, _ = held_out_stage(Artifacts(None), "", self.task, matching)
-        return chosen_before_cut(self.task, self.similarity, matching, held)
+        held, _ = held_out(self.task, self.config.matching)
+        config = replace(self.config.matching, abstain=False)
+        device = self.similarity.values.device
+        return matched(self.task, held, self.similarity, config, device)
 
     def _repr_html_(self) -> str:
         """For notebooks: the surest links."""
@@ -199,27 +243,17 @@ class AlignmentResult:
         return f"AlignmentResult({self.alignment!r}, {self.config!r}, {seconds:.1f} s)"
 
 
-def chosen_before_cut(
-    task: AlignmentTask, similarity: Similarity, config: MatchingConfig, held: Tensor | None
-) -> Alignment:
-    """The links that the matching method chose, those below the cut too. It is run again.
-
-    Args:
-        task: With all seeds.
-        similarity: What the links were made of.
-        config: How they were made.
-        held: (n, 2): seeds that were held out and never learned from, if any.
-    """
-    from clusterea.pipeline.artifacts import Artifacts
-    from clusterea.pipeline.stages import Trial, match_stage
-
-    _, chosen = match_stage(
-        Artifacts(None),
-        "",
+def numbered(task: AlignmentTask) -> Benchmark:
+    """A benchmark of a task alone: entities and relations are named by their numbers."""
+    return Benchmark(
         task,
-        lambda: similarity,
-        replace(config, abstain=False),
-        similarity.values.device,
-        None if held is None else Trial(held),
+        task.seeds[:0],
+        task.graphs.map(lambda graph: Names(map(str, range(graph.num_entities)))),
+        task.graphs.map(lambda graph: Names(map(str, range(graph.num_relations)))),
     )
-    return chosen
+
+
+def _there(made: Made[Value] | None, stage: str) -> Made[Value]:
+    if made is None:
+        raise InputError(f"the run was stopped before `{stage}`, so there is no such result.")
+    return made

@@ -1,310 +1,348 @@
-"""The stages, each with its artifact: found in the run's folder, or made."""
+"""`Stages`: the stages of a run, each timed, reported, and kept under its key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from clusterea.config import (
+    Config,
     EncoderConfig,
-    FusionConfig,
     MatchingConfig,
-    SamplingConfig,
-    SelfTrainingConfig,
+    PropagationConfig,
     TrainingConfig,
 )
-from clusterea.pipeline.artifacts import (
-    Artifacts,
-    entity_counts,
-    pack_alignment,
-    pack_links,
-    pack_pair,
-    pack_partition,
-    pack_similarity,
-    unpack_alignment,
-    unpack_links,
-    unpack_pair,
-    unpack_partition,
-    unpack_similarity,
+from clusterea.pipeline.cuts import Cuts
+from clusterea.pipeline.learning import Encoding, Lesson, checking_shares, held_out, shares
+from clusterea.pipeline.measure import measured
+from clusterea.pipeline.observer import Observer
+from clusterea.pipeline.store import Made, Store
+from clusterea.types import (
+    Alignment,
+    AlignmentTask,
+    Embeddings,
+    IntArray,
+    Links,
+    Pair,
+    Partition,
+    Similarity,
+    StageCost,
+    Stored,
 )
-from clusterea.pipeline.encoding import Known, without_seeds
-from clusterea.types import Alignment, AlignmentTask, IntArray, Pair, Partition, Similarity
 from clusterea.workspace import FileCheckpoints, recipe_key
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from clusterea.samplers import Cut
     from clusterea.training import Progress
 
-GIVEN = "given"  # the links kept by --min-confidence or --top
-Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
+Kept = TypeVar("Kept", bound=Stored)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """What the confidence of links is fitted on: seeds held out, while they were."""
+class Stages:
+    """What `align` calls, one method a stage. `costs` has what each took."""
 
-    pairs: Tensor  # (n, 2)
-    key: str = ""  # of the last similarity before they rejoined; "": they never did
-    similarity: Callable[[], Similarity] | None = None  # it
+    def __init__(
+        self,
+        whole: Made[AlignmentTask],
+        config: Config,
+        device: torch.device,
+        store: Store,
+        observer: Observer,
+    ) -> None:
+        self._whole = whole
+        self._config = config
+        self._device = device
+        self._store = store
+        self._observer = observer
+        self._cuts = Cuts(store, whole)
+        self.costs: list[StageCost] = []
 
+    def __enter__(self) -> Stages:
+        sampling = self._config.sampling
+        self._cuts.begin(self._config.samplers, sampling.num_batches, sampling.seed)
+        return self
 
-def train_stage(
-    artifacts: Artifacts,
-    known: Known,
-    config: EncoderConfig,
-    device: torch.device,
-    progress: Callable[[Progress], None] | None = None,
-) -> tuple[str, Pair[Tensor]]:
-    """The embeddings of one encoder and their key; training that was broken off goes on."""
-    from clusterea.training import propagate, train
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._cuts.close()
 
-    recipe = config.recipe() | known.recipe()
-    checkpoints = None
-    if artifacts.workspace is not None and isinstance(config, TrainingConfig):
-        name = f"{recipe_key('train', recipe, known.parents)}.safetensors"
-        place = artifacts.workspace.folder / "checkpoints" / name
-        checkpoints = FileCheckpoints(place, warn=artifacts.warn)
-
-    def make() -> Pair[Tensor]:
-        if isinstance(config, TrainingConfig):
-            return train(
-                known.task, config, device=device, checkpoints=checkpoints, progress=progress
+    def _stage(
+        self,
+        label: str,
+        stage: str,
+        recipe: Mapping[str, Any],
+        parents: Mapping[str, str],
+        kind: type[Kept],
+        make: Callable[[str], Kept],
+    ) -> Made[Kept]:
+        """Runs a stage, or finds what it made; tells the observer and notes the cost."""
+        self._observer.begin(label)
+        with measured(label, self._device) as cost:
+            made = self._store.made(
+                stage, recipe, parents, kind, self._whole.value.num_entities, make
             )
-        return propagate(known.task, config, device=device, progress=progress)
+        cost.reused = made.reused
+        self.costs.append(cost)
+        self._observer.end(cost)
+        return made
 
-    unpack = partial(unpack_pair, sizes=entity_counts(known.task))
-    key, embeddings = artifacts.tensors("train", recipe, known.parents, make, pack_pair, unpack)
-    if checkpoints is not None:
-        checkpoints.remove()
-    return key, embeddings
+    def hold_out(self) -> tuple[Made[AlignmentTask], IntArray]:
+        """The task that everything learns from, and (n, 2) the seeds that were taken out of it."""
+        matching = self._config.matching
+        held, known = held_out(self._whole.value, matching)
+        if not len(held):
+            return Made.of(self._whole.key, known), held
+        recipe = {"held_out": matching.held_out, "seed": matching.seed}
+        return Made.of(recipe_key("known", recipe, {"task": self._whole.key}), known), held
 
+    def encode(
+        self, learned: Sequence[Lesson], encoders: Sequence[int] | None = None
+    ) -> list[Encoding]:
+        """Each of these encoders (all if not given), once for each lesson."""
+        configs = self._config.encoders()
+        if learned[0].round and self._config.self_training.epochs:
+            epochs = self._config.self_training.epochs
+            configs = tuple(
+                replace(each, epochs=epochs) if isinstance(each, TrainingConfig) else each
+                for each in configs
+            )
+        return [
+            Encoding(encoder, lesson, self._encoded(configs[encoder], lesson))
+            for encoder in (range(len(configs)) if encoders is None else encoders)
+            for lesson in learned
+        ]
 
-def point_at_encoders(artifacts: Artifacts, keys: Sequence[str]) -> None:
-    """Makes these the encoders that the run's later commands work with."""
-    if artifacts.workspace is not None:
-        for place, key in enumerate(keys):
-            artifacts.workspace.point(encoder_name(place), key)
-        artifacts.workspace.forget(encoder_name(len(keys)))  # and so all beyond it
+    def encode_again(
+        self, learned: Sequence[Lesson], first: Sequence[Encoding], *, trained_too: bool
+    ) -> list[Encoding]:
+        """The encoders of a later round.
 
+        Training is slow and label propagation is fast. So only the last round trains again, unless
+        there is nothing but trained encoders; the others keep the embeddings of the first pass.
+        """
+        configs = enumerate(self._config.encoders())
+        again = [index for index, each in configs if isinstance(each, PropagationConfig)]
+        if trained_too or not again:
+            return self.encode(learned)
+        kept = [each for each in first if each.encoder not in again]
+        return sorted([*kept, *self.encode(learned, again)], key=lambda each: each.encoder)
 
-def encoder_name(place: int) -> str:
-    """What the encoder at this place is called among a run's results: train, train-2 and so on."""
-    return "train" if place == 0 else f"train-{place + 1}"
+    def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
+        from clusterea.training import propagate, train
 
+        config = replace(config, seed=config.seed + lesson.fold)
+        is_trained = isinstance(config, TrainingConfig)
+        label = _label("training" if is_trained else "propagation", lesson.round)
 
-def sample_stage(
-    artifacts: Artifacts,
-    train_key: str,
-    known: Known,
-    embeddings: Callable[[], Pair[Tensor]],
-    sampler: str,
-    config: SamplingConfig,
-    device: torch.device,
-    cut: Cut,
-) -> tuple[str, Partition]:
-    """The mini-batches of one sampler and their key. `embeddings` is called if they are needed."""
-    from clusterea.samplers import Place, sample
+        def told(at: Progress) -> None:
+            what = f"epoch {at.epoch} of {at.epochs}" if at.epochs > 1 else "labels"
+            done = (at.epoch - 1) * at.steps + at.step
+            self._observer.step(label, what, done, at.epochs * at.steps)
 
-    key, partition = artifacts.tensors(
-        "sample",
-        {"sampler": sampler, **config.recipe(sampler)} | known.recipe(),
-        {"train": train_key} | known.learned(),
-        lambda: sample(sampler, known.task, embeddings(), config, Place(device, cut)),
-        pack_partition,
-        partial(unpack_partition, sizes=entity_counts(known.task)),
-    )
-    if artifacts.workspace is not None:
-        artifacts.workspace.point(f"sample-{sampler}", key)
-    return key, partition
+        def make(key: str) -> Embeddings:
+            task = lesson.task.value
+            if not isinstance(config, TrainingConfig):
+                return Embeddings(*propagate(task, config, device=self._device, progress=told))
+            kept = self._checkpoints(key)
+            return Embeddings(
+                *train(task, config, device=self._device, checkpoints=kept, progress=told)
+            )
 
-
-def fuse_stage(
-    artifacts: Artifacts,
-    parents: Mapping[str, str],
-    task: AlignmentTask,
-    encodings: Callable[[], Sequence[Pair[Tensor]]],
-    partitions: Mapping[str, Partition],
-    config: FusionConfig,
-    device: torch.device,
-    progress: Steps | None = None,
-    shares: Sequence[float] | None = None,
-    of_source: Tensor | None = None,
-) -> tuple[str, Similarity]:
-    """The fused similarity, on the host, and its key.
-
-    Args:
-        artifacts: Where results are kept.
-        parents: The keys of the encoders, by `encoder_name`, and of each partition, by its sampler.
-        task: Its seeds and structural entities are left out, its tie keys decide ties, its
-            graphs give support.
-        encodings: The embeddings of all encoders; called if they are needed.
-        partitions: By sampler.
-        config: What to compute.
-        device: Where.
-        progress: Called now and then.
-        shares: What each encoder weighs; all the same if not given.
-        of_source: What they weigh for each source entity, where the folds check each other.
-    """
-    from clusterea.fusion import fuse
-
-    def make() -> Similarity:
-        fused = fuse(
-            encodings(),
-            list(partitions.values()),
-            task.seeds,
-            task.tie_keys,
-            config,
-            shares=shares,
-            of_source=of_source,
-            graphs=task.graphs,
-            structural=task.structural,
-            device=device,
-            progress=progress,
+        made = self._stage(
+            label, "train", config.recipe(), {"lesson": lesson.task.key}, Embeddings, make
         )
-        return fused.to("cpu")
+        if is_trained and (checkpoints := self._checkpoints(made.key)) is not None:
+            checkpoints.remove()
+        return made
 
-    key, similarity = artifacts.tensors(
-        "fuse",
-        config.recipe()
-        | ({} if shares is None else {"shares": list(shares)})
-        | ({} if of_source is None else {"check": True}),  # by the folds of the parents
-        parents,
-        make,
-        pack_similarity,
-        partial(unpack_similarity, sizes=entity_counts(task)),
-    )
-    if artifacts.workspace is not None:
-        artifacts.workspace.point("fuse", key)
-    return key, similarity
+    def _checkpoints(self, key: str) -> FileCheckpoints | None:
+        workspace = self._store.workspace
+        if workspace is None:
+            return None
+        return FileCheckpoints(workspace.checkpoint(key), warn=self._store.warn)
+
+    def sample(self, lesson: Lesson, encoding: Encoding) -> dict[str, Made[Partition]]:
+        """The mini-batches of each sampler."""
+        from clusterea.samplers import Place, sample
+
+        config, place = self._config.sampling, Place(self._device, self._cuts)
+
+        def make(key: str, sampler: str) -> Partition:
+            del key
+            vectors = encoding.embeddings.value
+            return sample(sampler, lesson.task.value, vectors, config, place)
+
+        return {
+            sampler: self._stage(
+                _label(f"sampling: {sampler}", lesson.round),
+                "sample",
+                {"sampler": sampler, **config.recipe(sampler)},
+                {"train": encoding.embeddings.key, "lesson": lesson.task.key},
+                Partition,
+                partial(make, sampler=sampler),
+            )
+            for sampler in self._config.samplers
+        }
+
+    def fuse(
+        self,
+        known: Made[AlignmentTask],
+        lesson: Lesson,
+        encodings: Sequence[Encoding],
+        partitions: Mapping[str, Made[Partition]],
+        *,
+        check: bool,
+    ) -> Made[Similarity]:
+        """The fused similarity of all entities that no seed decides, on the host.
+
+        Args:
+            known: Its seeds are left out.
+            lesson: What the encodings have learned.
+            encodings: What is compared.
+            partitions: By sampler.
+            check: Whether a pseudo-seed is scored by the fold that did not train on it.
+        """
+        from clusterea.fusion import fuse
+
+        task = known.value
+        has_folds = any(each.lesson.left_out is not None for each in encodings)
+        check = check and has_folds and self._config.self_training.check
+        weights = shares(encodings)
+        label = _label("fusion", lesson.round)
+
+        def make(key: str) -> Similarity:
+            del key
+            by_source = checking_shares(encodings, task.num_entities.source) if check else None
+            fused = fuse(
+                [each.embeddings.value for each in encodings],
+                [each.value for each in partitions.values()],
+                task.seeds,
+                task.tie_keys,
+                self._config.fusion,
+                shares=weights,
+                of_source=by_source,
+                graphs=task.graphs,
+                structural=task.structural,
+                device=self._device,
+                progress=partial(self._observer.step, label),
+            )
+            return fused.to("cpu")
+
+        parents = {"known": known.key, **{name: made.key for name, made in partitions.items()}}
+        parents |= {name: made.key for name, made in encoder_names(encodings).items()}
+        recipe = {**self._config.fusion.recipe(), "shares": weights, "check": check}
+        return self._stage(label, "fuse", recipe, parents, Similarity, make)
+
+    def choose(
+        self, known: Made[AlignmentTask], held: IntArray, similarity: Made[Similarity], number: int
+    ) -> Made[Links]:
+        """The pseudo-seeds of round `number`: matches that are likely enough to be right.
+
+        How likely a match is, held-out seeds tell; without any, its score decides.
+        """
+        from clusterea.matching import chances, pseudo_seeds
+
+        config, task = self._config.self_training, known.value
+
+        def make(key: str) -> Links:
+            del key
+            scores = similarity.value.to(self._device)
+            sure = None
+            if len(held):
+                sure = partial(chances, similarity=scores, task=task, pairs=_tensor(held))
+            found = pseudo_seeds(
+                scores,
+                _tie_keys(task, self._device),
+                task.seeds,
+                threshold=config.threshold,
+                seed=config.seed,
+                chances=sure,
+            )
+            return Links(found.cpu())
+
+        label = _label("self-training", number)
+        parents = {"fuse": similarity.key, "known": known.key, "task": self._whole.key}
+        return self._stage(label, "pseudo", config.recipe(), parents, Links, make)
+
+    def match(self, held: IntArray, similarity: Made[Similarity]) -> Made[Alignment]:
+        """The alignment. With held-out seeds, confidence is the chance that a link is right."""
+        config, task = self._config.matching, self._whole.value
+        return self._stage(
+            "matching",
+            "match",
+            config.recipe(),
+            {"fuse": similarity.key, "task": self._whole.key},
+            Alignment,
+            lambda _: matched(task, held, similarity.value, config, self._device),
+        )
 
 
-def pseudo_seed_stage(
-    artifacts: Artifacts,
-    fuse_key: str,
+def matched(
     task: AlignmentTask,
-    similarity: Callable[[], Similarity],
-    config: SelfTrainingConfig,
-    device: torch.device,
-    held: Tensor | None = None,
-) -> tuple[str, Tensor]:
-    """(n, 2): the matches that the next round learns from, and their key.
-
-    With seeds that were held out, it is the chance of a match that decides, not its score.
-    """
-    from clusterea.matching import chances, pseudo_seeds
-
-    measure = "score" if held is None else config.measure
-
-    def make() -> Tensor:
-        scores = similarity().to(device)
-        sure = None
-        if held is not None and measure == "chance":
-            sure = partial(chances, similarity=scores, task=task, pairs=held)
-        return pseudo_seeds(
-            scores,
-            _keys(task, device),
-            task.seeds,
-            threshold=config.threshold,
-            seed=config.seed,
-            chances=sure,
-        ).cpu()
-
-    recipe = config.recipe() | {"measure": measure}
-    unpack = partial(unpack_links, sizes=entity_counts(task))
-    return artifacts.tensors("pseudo", recipe, {"fuse": fuse_key}, make, pack_links, unpack)
-
-
-def match_stage(
-    artifacts: Artifacts,
-    fuse_key: str,
-    task: AlignmentTask,
-    similarity: Callable[[], Similarity],
+    held: IntArray,
+    similarity: Similarity,
     config: MatchingConfig,
     device: torch.device,
-    trial: Trial | None = None,
-) -> tuple[str, Alignment]:
-    """The alignment and its key; with seeds that were held out, its confidence is calibrated."""
+) -> Alignment:
+    """The links of a similarity, on the host.
+
+    Args:
+        task: With all seeds.
+        held: (n, 2): those that nothing learned from. They are matched like other entities, which
+            shows how often a link is right.
+        similarity: Of all entities but those of the other seeds.
+        config: How to match.
+        device: Where to compute.
+    """
     from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
 
-    def make() -> Alignment:
-        keys = _keys(task, device)
+    keys, scores = _tie_keys(task, device), similarity.to(device)
 
-        def matched(scores: Similarity, seeds: IntArray) -> Alignment:
-            return match(
-                scores,
-                keys,
-                seeds,
-                method=config.method,
-                seed=config.seed,
-                structural=task.structural,
-            )
+    def links(seeds: IntArray) -> Alignment:
+        how = {"method": config.method, "seed": config.seed, "structural": task.structural}
+        return match(scores, keys, seeds, **how)  # type: ignore[arg-type]
 
-        if trial is None or not len(trial.pairs):
-            return matched(similarity().to(device), task.seeds).to("cpu")
-        others = without_seeds(task, trial.pairs)
-        scores = (trial.similarity or similarity)().to(device)
-        tried = matched(scores, others.seeds)
-        confidence = fit_confidence(tried, scores, others, trial.pairs)
-        if trial.similarity is not None:
-            found = matched(similarity().to(device), task.seeds)
-        else:
-            kept = without_pairs(tried, trial.pairs)
-            # Who was taken by a held-out entity is free again.
-            decided = np.concatenate([task.seeds, kept.links.cpu().numpy()])
-            found = merged(kept, matched(scores, decided))
-        if confidence is not None:
-            found = calibrated(found, scores, task, confidence, abstain=config.abstain)
-        return found.to("cpu")
-
-    parents = {"fuse": fuse_key}
-    if trial is not None and trial.key:
-        parents["trial"] = trial.key
-    unpack = partial(unpack_alignment, sizes=entity_counts(task))
-    key, alignment = artifacts.tensors(
-        "match", config.recipe(), parents, make, pack_alignment, unpack
-    )
-    if artifacts.workspace is not None:
-        artifacts.workspace.point("match", key)
-    return key, alignment
+    if not len(held):
+        return links(task.seeds).to("cpu")
+    learned = task.with_seeds(task.seeds[~np.isin(task.seeds[:, 0], held[:, 0])])
+    tried = links(learned.seeds)
+    confidence = fit_confidence(tried, scores, learned, _tensor(held))
+    kept = without_pairs(tried, _tensor(held))
+    # Whoever was matched with a held-out entity is free again.
+    found = merged(kept, links(np.concatenate([task.seeds, kept.links.cpu().numpy()])))
+    if confidence is not None:
+        found = calibrated(found, scores, task, confidence, abstain=config.abstain)
+    return found.to("cpu")
 
 
-def give_stage(
-    artifacts: Artifacts,
-    match_key: str,
-    task: AlignmentTask,
-    alignment: Alignment,
-    least: float = 0.0,
-    top: int | None = None,
-) -> tuple[str, Alignment]:
-    """The links that the run's files have, all or the surest of them, and their key.
-
-    Later commands find both: all links, and those that were given.
-    """
-    if not least and top is None:
-        if artifacts.workspace is not None:
-            artifacts.workspace.forget(GIVEN)
-        return match_key, alignment
-    key, given = artifacts.tensors(
-        GIVEN,
-        {"min_confidence": least, "top": top},
-        {"match": match_key},
-        lambda: alignment.bounded(least, top),
-        pack_alignment,
-        partial(unpack_alignment, sizes=entity_counts(task)),
-    )
-    if artifacts.workspace is not None:
-        artifacts.workspace.point(GIVEN, key)
-    return key, given
+def encoder_names(encodings: Sequence[Encoding]) -> dict[str, Made[Embeddings]]:
+    """The embeddings by the names that keys and the manifest use: train, train-2 and so on."""
+    return {
+        "train" if not index else f"train-{index + 1}": each.embeddings
+        for index, each in enumerate(encodings)
+    }
 
 
-def _keys(task: AlignmentTask, device: torch.device) -> Pair[Tensor]:
+def _label(stage: str, number: int) -> str:
+    return f"{stage}, round {number}" if number else stage
+
+
+def _tensor(pairs: IntArray) -> Tensor:
     from torch import from_numpy
 
-    return task.tie_keys.map(lambda side: from_numpy(side.copy()).to(device))
+    return from_numpy(pairs.copy())
+
+
+def _tie_keys(task: AlignmentTask, device: torch.device) -> Pair[Tensor]:
+    return task.tie_keys.map(lambda side: _tensor(side).to(device))

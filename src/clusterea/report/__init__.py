@@ -1,7 +1,7 @@
 """Looking at an alignment: the evidence for each match, and the report that shows it all."""
 
 from clusterea.report.collect import collect
-from clusterea.report.data import GraphSize, Match, MiniBatches, ReportData, StageCost
+from clusterea.report.data import GraphSize, Match, MiniBatches, ReportData
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support, evidence
 from clusterea.report.report import render_report, write_report
 
@@ -12,7 +12,6 @@ __all__ = [
     "Match",
     "MiniBatches",
     "ReportData",
-    "StageCost",
     "Step",
     "Support",
     "collect",

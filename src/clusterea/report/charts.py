@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from clusterea.report.calibration import ConfidenceBin, Reliability
-from clusterea.report.data import MiniBatches, StageCost
+from clusterea.report.data import MiniBatches
 from clusterea.report.readable import count, degrees, duration, percent, size
+from clusterea.types import StageCost
 
 # A bokeh figure. Bokeh's own types know neither the ends of a range nor options that are passed on.
 Chart: TypeAlias = Any
@@ -162,7 +163,7 @@ def _stage_bars(
     # A stage may run twice; a categorical axis wants distinct names.
     names: list[str] = []
     for stage in stages:
-        shown = stage.name if len(stage.name) <= 24 else stage.name[:23] + "…"
+        shown = stage.stage if len(stage.stage) <= 24 else stage.stage[:23] + "…"
         while shown in names:
             shown += "′"
         names.append(shown)

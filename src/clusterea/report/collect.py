@@ -18,10 +18,9 @@ from clusterea.report.data import (
     Match,
     MiniBatches,
     ReportData,
-    StageCost,
 )
 from clusterea.report.evidence import EvidenceIndex, Support
-from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition
+from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition, StageCost
 
 SAMPLE = 2_000  # matches with evidence: about 3 MB of page, and seconds to collect
 SUPPORTS = 12  # pairs of neighbours shown for a match

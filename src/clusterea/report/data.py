@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clusterea.report.evidence import Support
-from clusterea.types import Pair
+from clusterea.types import Pair, StageCost
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1  # what the test links say of a link
 
@@ -25,16 +25,6 @@ class GraphSize:
     entities: int
     relations: int
     triples: int
-
-
-@dataclass(frozen=True, slots=True)
-class StageCost:
-    """What one stage took; None where it was not measured."""
-
-    name: str
-    seconds: float
-    peak_host_bytes: int | None = None
-    peak_gpu_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

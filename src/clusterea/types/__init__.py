@@ -3,12 +3,14 @@
 from clusterea.types.alignment import Alignment
 from clusterea.types.arrays import IntArray
 from clusterea.types.benchmark import Benchmark
+from clusterea.types.cost import StageCost
 from clusterea.types.graph import KnowledgeGraph
 from clusterea.types.metrics import DegreeBucket, MatchingScores, Metrics, Ranking
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 from clusterea.types.partition import Partition
 from clusterea.types.similarity import Similarity
+from clusterea.types.stored import Embeddings, Links, Stored
 from clusterea.types.task import NO_ENTITIES, AlignmentTask
 
 __all__ = [
@@ -17,8 +19,10 @@ __all__ = [
     "AlignmentTask",
     "Benchmark",
     "DegreeBucket",
+    "Embeddings",
     "IntArray",
     "KnowledgeGraph",
+    "Links",
     "MatchingScores",
     "Metrics",
     "Names",
@@ -26,4 +30,6 @@ __all__ = [
     "Partition",
     "Ranking",
     "Similarity",
+    "StageCost",
+    "Stored",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clusterea.types.html import html_table
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
+from clusterea.types.stored import check_ids, check_links
 
 if TYPE_CHECKING:
     import pandas
@@ -131,6 +133,26 @@ class Alignment:
         return html_table(
             title, ("source", "target", "confidence"), rows, note=self.confidence_note
         )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """How it is stored: see `Stored`."""
+        from torch import tensor
+
+        return {
+            "links": self.links,
+            "confidence": self.confidence,
+            "unmatched_source": self.unmatched.source,
+            "unmatched_target": self.unmatched.target,
+            "examples": tensor([self.examples]),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], num_entities: Pair[int]) -> Alignment:
+        unmatched = Pair(tensors["unmatched_source"], tensors["unmatched_target"])
+        check_links(tensors["links"], num_entities)
+        for side, size in unmatched.zip(num_entities):
+            check_ids(side, "unmatched entities", size)
+        return cls(tensors["links"], tensors["confidence"], unmatched, int(tensors["examples"]))
 
     def __repr__(self) -> str:
         source, target = self.unmatched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,21 @@ class Partition:
     def swap(self) -> Partition:
         """The same mini-batches seen from the other side."""
         return Partition(self.labels.swap(), self.num_batches)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """How it is stored: see `Stored`."""
+        from torch import tensor
+
+        source, target = self.labels
+        return {"source": source, "target": target, "num_batches": tensor([self.num_batches])}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], num_entities: Pair[int]) -> Partition:
+        labels = Pair(tensors["source"], tensors["target"])
+        for side, size in labels.zip(num_entities):
+            if len(side) != size:
+                raise ValueError(f"labels must be one for each entity. Got {len(side)} for {size}.")
+        return cls(labels, int(tensors["num_batches"]))
 
     def __repr__(self) -> str:
         source, target = self.labels

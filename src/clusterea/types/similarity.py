@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,27 @@ class Similarity:
         # numpy has no bfloat16.
         values = values if values.element_size() > 2 else values.float()
         return csr_array((values.numpy(), *parts), shape=tuple(self.num_entities))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """How it is stored: see `Stored`. Columns of 32 bits, where they fit, halve the file."""
+        from torch import int32, tensor
+
+        columns = self.columns
+        return {
+            "row_offsets": self.row_offsets,
+            "columns": columns.to(int32) if self.num_entities.target < 2**31 else columns,
+            "values": self.values,
+            "num_entities": tensor(list(self.num_entities)),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], num_entities: Pair[int]) -> Similarity:
+        if tensors["num_entities"].tolist() != list(num_entities):
+            source, target = num_entities
+            raise ValueError(f"a similarity must be of {source} and {target} entities.")
+        return cls(
+            tensors["row_offsets"], tensors["columns"].long(), tensors["values"], num_entities
+        )
 
     def __repr__(self) -> str:
         source, target = self.num_entities

@@ -44,6 +44,10 @@ class AlignmentTask:
                 raise ValueError("structural entities are never linked, so no seed may have one.")
 
     @property
+    def num_entities(self) -> Pair[int]:
+        return self.graphs.map(lambda graph: graph.num_entities)
+
+    @property
     def num_undecided(self) -> Pair[int]:
         """Entities of each side that may be linked and are in no seed."""
         return self.graphs.zip(self.structural).map(

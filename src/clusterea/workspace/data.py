@@ -1,0 +1,110 @@
+"""A benchmark as an artifact: arrays in one safetensors file, names in Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clusterea.checksums import file_checksum
+from clusterea.errors import DamagedError
+from clusterea.files import replacing
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+from clusterea.workspace.tensors import (
+    AGAIN,
+    read_sealed,
+    read_tensors,
+    write_sealed,
+    write_tensors,
+)
+
+SIDES = Pair("source", "target")
+TENSORS = "tensors.safetensors"
+ABOUT = "about.json"
+FILES = (
+    TENSORS,
+    *(f"{side}_{kind}.parquet" for kind in ("entities", "relations") for side in SIDES),
+)
+
+
+def write_benchmark(benchmark: Benchmark, place: Path, key: str) -> None:
+    """Writes the files of an artifact `key` into a folder."""
+    from torch import from_numpy
+
+    task = benchmark.task
+    pairs = {
+        "triples": task.graphs.map(lambda graph: graph.triples),
+        "keys": task.tie_keys,
+        "structural": task.structural,
+    }
+    if benchmark.dangling is not None:
+        pairs["dangling"] = benchmark.dangling
+    arrays = {"seeds": task.seeds, "test_links": benchmark.test_links}
+    for name, pair in pairs.items():
+        arrays |= {f"{side}_{name}": array for side, array in SIDES.zip(pair)}
+    write_tensors(place / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
+    for kind, both in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
+        for side, names in SIDES.zip(both):
+            with replacing(place / f"{side}_{kind}.parquet") as beside:
+                pq.write_table(pa.table({"name": names.arrow}), beside)
+    about = {
+        "dropped": dict(benchmark.dropped),
+        "format": benchmark.format,
+        "seeds_from": dict(benchmark.seeds_from),
+        "files": {name: file_checksum(place / name) for name in FILES},
+    }
+    write_sealed(place / ABOUT, key, about)
+
+
+def check_files(place: Path) -> dict[str, Any]:
+    """The contents of `about.json`, after comparing the other files with their checksums."""
+    about = read_sealed(place / ABOUT, place.name)
+    for name in FILES:
+        path = place / name
+        if not path.is_file():
+            raise DamagedError(path, f"is missing; {AGAIN}")
+        if file_checksum(path) != about["files"].get(name):
+            raise DamagedError(path, f"is damaged; {AGAIN}")
+    return about
+
+
+def read_benchmark(place: Path) -> Benchmark:
+    """What `write_benchmark` wrote."""
+    try:
+        return _read(place)
+    except DamagedError:
+        raise
+    except (FileNotFoundError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(place, f"is damaged; {AGAIN}") from error
+
+
+def _read(place: Path) -> Benchmark:
+    about = check_files(place)
+    arrays = {k: v.numpy() for k, v in read_tensors(place / TENSORS, place.name).items()}
+
+    def pair(name: str) -> Pair[Any]:
+        return SIDES.map(lambda side: arrays[f"{side}_{name}"])
+
+    def names(kind: str) -> Pair[Names]:
+        tables = SIDES.map(lambda side: pq.read_table(place / f"{side}_{kind}.parquet"))
+        return tables.map(lambda table: Names(table["name"].combine_chunks()))
+
+    entities, relations = names("entities"), names("relations")
+    sizes = entities.zip(relations)
+    graphs = (
+        pair("triples")
+        .zip(sizes)
+        .map(lambda side: KnowledgeGraph(side[0], len(side[1][0]), len(side[1][1])))
+    )
+    return Benchmark(
+        AlignmentTask(graphs, arrays["seeds"], pair("keys"), pair("structural")),
+        arrays["test_links"],
+        entities,
+        relations,
+        pair("dangling") if "source_dangling" in arrays else None,
+        about["dropped"],
+        about["format"],
+        about["seeds_from"],
+    )

@@ -1,0 +1,232 @@
+"""`Workspace`: the folder of a run, which holds artifacts named by their keys."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clusterea.errors import DamagedError, DataError, InputError
+from clusterea.files import PART, STANDARD_OUTPUT, make_folder, part_of
+from clusterea.run_lock import is_running
+from clusterea.types import Benchmark
+from clusterea.workspace.data import TENSORS, check_files, read_benchmark, write_benchmark
+from clusterea.workspace.keys import fingerprint, recipe_key, task_key
+from clusterea.workspace.manifest import Manifest
+from clusterea.workspace.tensors import (
+    AGAIN,
+    Warn,
+    ignore,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RECIPE = "recipe.json"
+OUTPUTS = (  # what `align` writes for people and other programs; the manifest comes last
+    *("alignment.tsv", "unmatched_source.tsv", "unmatched_target.tsv", "candidates.parquet"),
+    *("metrics.json", "report.html", "run.json"),
+)
+ARTIFACT = re.compile(r"(data|train|sample|metis|fuse|pseudo|match)-[0-9a-f]{12}")
+CHECKPOINTS = "checkpoints"
+EXPORTED = {  # what `export` writes unless told where, by format
+    "tsv": "exported.tsv",
+    "parquet": "exported.parquet",
+    "ntriples": "exported.nt",
+    "sssom": "exported.sssom.tsv",
+    "oaei": "exported.rdf",
+}
+
+
+class Workspace:
+    """A run's folder. Everything is written beside its final name, then renamed: never half."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if folder == STANDARD_OUTPUT:
+            raise InputError("a run is a folder; it can't be written to standard output.")
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; a run needs a folder.")
+        self._clear_leftovers()
+
+    def _clear_leftovers(self) -> None:
+        """Removes what killed processes had begun to write."""
+        for part in _parts(self.folder):
+            ours = PART.search(part.name)
+            if ours and not is_running(int(ours["process"])):
+                if part.is_dir():
+                    shutil.rmtree(part, ignore_errors=True)
+                else:
+                    part.unlink(missing_ok=True)
+
+    # ---- artifacts
+
+    def has(self, key: str) -> bool:
+        """Whether the artifact is there."""
+        return (self.folder / key).is_dir()
+
+    @contextmanager
+    def new(self, key: str, recipe: Mapping[str, Any]) -> Iterator[Path]:
+        """A folder to fill, which becomes the artifact when the block ends without an error.
+
+        Where another process finished the same artifact meanwhile, its copy stays: it has the same
+        recipe, so it is as good.
+        """
+        make_folder(self.folder)
+        beside = part_of(self.folder / key)
+        beside.mkdir()
+        try:
+            yield beside
+            write_json(beside / RECIPE, recipe)
+            try:
+                beside.rename(self.folder / key)
+            except OSError:
+                if not self.has(key):
+                    raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def recipe(self, key: str) -> dict[str, Any]:
+        """What an artifact was made of: stage, config and parents. Its key is a hash of them."""
+        path = self.folder / key / RECIPE
+        try:
+            found = json.loads(path.read_text())
+            if recipe_key(found["stage"], found["config"], found["parents"]) != key:
+                raise ValueError("it is of another artifact")
+        except FileNotFoundError as error:
+            raise DamagedError(path, f"is missing; {AGAIN}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedError(path, f"is damaged; {AGAIN}") from error
+        return dict(found)
+
+    def remove(self, key: str) -> None:
+        """Takes an artifact away, at once."""
+        beside = part_of(self.folder / key)
+        try:
+            (self.folder / key).rename(beside)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(beside, ignore_errors=True)
+
+    def save_tensors(
+        self, key: str, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> None:
+        """Writes tensors as the artifact `key`."""
+        with self.new(key, recipe) as place:
+            write_tensors(place / TENSORS, tensors, key)
+
+    def load_tensors(self, key: str) -> dict[str, Tensor]:
+        """The tensors of the artifact `key`."""
+        self.recipe(key)
+        return read_tensors(self.tensors_file(key), key)
+
+    def tensors_file(self, key: str) -> Path:
+        """The file with the tensors of the artifact `key`."""
+        return self.folder / key / TENSORS
+
+    def checkpoint(self, key: str) -> Path:
+        """The file for the state of a training that will become the artifact `key`."""
+        return self.folder / CHECKPOINTS / f"{key}.safetensors"
+
+    # ---- data
+
+    def save_benchmark(self, benchmark: Benchmark, warn: Warn = ignore) -> str:
+        """Stores the data, so that later commands need the run's folder only; returns its key.
+
+        `warn` is told where a damaged copy was there and is replaced.
+        """
+        config = {"fingerprint": fingerprint(benchmark), "task": task_key(benchmark.task)}
+        key = recipe_key("data", config, {})
+        if self.has(key):
+            try:
+                self.recipe(key)
+                check_files(self.folder / key)
+                return key
+            except DamagedError as error:
+                warn(f"{error.path} is damaged or missing: the data are stored again.")
+                self.remove(key)
+        with self.new(key, {"stage": "data", "config": config, "parents": {}}) as place:
+            write_benchmark(benchmark, place, key)
+        return key
+
+    def load_benchmark(self, key: str) -> Benchmark:
+        """The data of the artifact `key`."""
+        return read_benchmark(self.folder / key)
+
+    # ---- whose folder it is
+
+    def check_task(self, task: str, option: str = "--overwrite") -> None:
+        """Raises where the folder holds a run of other data, or files that a run would replace.
+
+        Args:
+            task: From `task_key`.
+            option: How the caller asks for them to be removed.
+        """
+        has_artifacts = any(map(ARTIFACT.fullmatch, self._names()))
+        outputs = [name for name in OUTPUTS if (self.folder / name).exists()]
+        tasks, unsure = self._tasks(), ""
+        if not tasks and not has_artifacts and outputs:
+            raise InputError(
+                f"{self.folder / outputs[0]} is there, and no run made it. "
+                f"Choose another folder, or replace it with {option}."
+            )
+        if not tasks:  # it can't be read: that matters where there is something to lose
+            tasks, unsure = {""} if outputs else {task}, ", or one that can't be read"
+        if task not in tasks:
+            raise InputError(
+                f"{self.folder} holds a run of other graphs or seeds{unsure}. "
+                f"Choose another folder, or remove that run with {option}."
+            )
+
+    def _tasks(self) -> set[str]:
+        """The tasks that this folder's run says it is of; empty if nothing says it."""
+        with suppress(DataError, KeyError, TypeError):
+            return {Manifest.read(self.folder).task}
+        found = set()
+        for key in filter(ARTIFACT.fullmatch, self._names()):
+            with suppress(DamagedError):
+                recipe = self.recipe(key)
+                found |= {recipe["config"].get("task"), recipe["parents"].get("task")}
+        return found - {None}
+
+    def claim(self, task: str, *, overwrite: bool = False, option: str = "--overwrite") -> None:
+        """Makes sure that a run of this task may be here; `overwrite` removes the run that is."""
+        if overwrite:
+            self.clear()
+        self.check_task(task, option)
+
+    def clear(self) -> None:
+        """Removes all that a run made, and nothing else."""
+        files = {*OUTPUTS, *EXPORTED.values()}
+        for name in self._names():
+            path = self.folder / name
+            if path.is_dir() and ARTIFACT.fullmatch(name):
+                self.remove(name)
+            elif name in files:
+                path.unlink(missing_ok=True)
+        for checkpoint in (self.folder / CHECKPOINTS).glob("train-*.safetensors"):
+            checkpoint.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or holds something else
+            (self.folder / CHECKPOINTS).rmdir()
+
+    def _names(self) -> list[str]:
+        entries = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(entry.name for entry in entries)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """What is being written in a run's folder and in the folders there."""
+    parts = list(folder.glob(".*.part"))
+    for place in folder.glob("*/"):
+        try:
+            parts += place.glob(".*.part")
+        except OSError:  # another run has just renamed or removed it
+            continue
+    return parts

@@ -1,0 +1,58 @@
+"""Keys: an artifact is named by a hash of what it was made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from clusterea.types import AlignmentTask, Benchmark, IntArray
+
+VERSION = 4  # of the artifacts' form; part of every key
+
+
+def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
+    """`stage-0123456789ab`: the same for the same stage, settings and parents."""
+    text = json.dumps(
+        {"version": VERSION, "stage": stage, "recipe": recipe, "parents": parents},
+        sort_keys=True,
+        ensure_ascii=False,
+    )
+    return f"{stage}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def task_key(task: AlignmentTask) -> str:
+    """The key of a task: graphs, seeds, tie keys and structural entities.
+
+    A stage sees nothing else. Test links are not part of it, so no artifact depends on them.
+    """
+    digest = hashlib.sha256()
+    for graph in task.graphs:
+        digest.update(f"{graph.num_entities} {graph.num_relations}".encode())
+    _feed(digest, [graph.triples for graph in task.graphs])
+    _feed(digest, [task.seeds, *task.tie_keys])
+    if any(len(side) for side in task.structural):
+        _feed(digest, task.structural)
+    return recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
+
+
+def fingerprint(benchmark: Benchmark) -> str:
+    """A hash of the task, the names and the test links."""
+    digest = hashlib.sha256(task_key(benchmark.task).encode())
+    _feed(digest, [benchmark.test_links, *(benchmark.dangling or ())])
+    for names in [*benchmark.names, *benchmark.relation_names]:
+        # Joining makes an array that starts at its buffers' beginning, whatever it was cut from.
+        whole = pa.concat_arrays([names.arrow, pa.array([""], pa.large_string())])
+        for buffer in whole.buffers()[1:]:
+            digest.update(buffer)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, arrays: Iterable[IntArray]) -> None:
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)

@@ -1,0 +1,136 @@
+"""Tensors and JSON as files with a checksum, each there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clusterea.checksums import sealed, tensors_checksum, unsealed
+from clusterea.errors import DamagedError
+from clusterea.files import replacing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+AGAIN = "`clusterea align` with the same data and --out makes it again."
+
+Warn = Callable[[str], None]
+
+
+def ignore(message: str) -> None:
+    """A `Warn` that does nothing."""
+    del message
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], name: str = "") -> None:
+    """Tensors as one safetensors file. They can only be read again under the same `name`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    contents = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    seal = {"checksum": tensors_checksum(name, contents)}
+    with replacing(path, sum(value.nbytes for value in contents.values())) as beside:
+        beside.touch()
+        mode = beside.stat().st_mode  # save_file makes a file that only its owner can read
+        try:
+            save_file(contents, beside, seal)
+        except SafetensorError as error:
+            raise _system_error(error) from error
+        beside.chmod(mode)
+
+
+def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the host.
+
+    Raises:
+        DamagedError: They are not as they were written, or were written under another name.
+        OSError: The file is missing or can't be opened.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    with path.open("rb"):  # safe_open calls every file missing that can't be opened
+        pass
+    try:
+        with safe_open(path, framework="pt") as file:
+            seal = (file.metadata() or {}).get("checksum")
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, RuntimeError) as error:
+        raise DamagedError(path, f"is damaged ({error}).") from error
+    if seal != tensors_checksum(name, tensors):
+        raise DamagedError(path, "is damaged: it is not what was written.")
+    return tensors
+
+
+def _system_error(error: Exception) -> OSError:
+    """The operating system's error that safetensors reports in words."""
+    found = re.search(r"os error (\d+)", str(error))
+    if found is None:
+        return OSError(str(error))
+    return OSError(int(found[1]), os.strerror(int(found[1])))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """JSON as a file."""
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_sealed(path: Path, name: str, value: Mapping[str, Any]) -> None:
+    """JSON with a checksum. It can only be read again under the same `name`."""
+    write_json(path, sealed(name, value))
+
+
+def read_sealed(path: Path, name: str) -> dict[str, Any]:
+    """What `write_sealed` wrote."""
+    try:
+        return unsealed(name, path.read_text())
+    except FileNotFoundError as error:
+        raise DamagedError(path, f"is missing; {AGAIN}") from error
+    except ValueError as error:
+        raise DamagedError(path, f"is damaged, or of another version; {AGAIN}") from error
+
+
+class FileCheckpoints:
+    """Training's checkpoints in one file, of which the latest state replaces the one before.
+
+    Five gigabytes after every epoch would take longer than the epochs. So a state is skipped
+    while writing it would take more than a few percent of the time.
+    """
+
+    def __init__(self, path: Path, bytes_per_second: float = 25e6, *, warn: Warn = ignore) -> None:
+        self._path = path
+        self._rate = bytes_per_second
+        self._warn = warn
+        self._last = time.monotonic()
+
+    def latest(self) -> Mapping[str, Tensor] | None:
+        """The state that was saved last; None if there is none, or it is damaged."""
+        try:
+            return read_tensors(self._path, self._path.name)
+        except FileNotFoundError:
+            return None
+        except DamagedError:
+            self.reject()
+            return None
+
+    def reject(self) -> None:
+        """Removes a state that can't be used, with a warning."""
+        self._warn(f"{self._path} is damaged: training begins anew.")
+        self.remove()
+
+    def save(self, state: Mapping[str, Tensor]) -> None:
+        """Replaces the state before, unless that is too young."""
+        size = sum(each.nbytes for each in state.values())
+        if (time.monotonic() - self._last) * self._rate < size:
+            return
+        write_tensors(self._path, state, self._path.name)
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """Removes the file: the result is there, so nothing needs it."""
+        self._path.unlink(missing_ok=True)
