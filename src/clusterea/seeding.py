@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
@@ -21,4 +24,6 @@ def generator(
     seed: int, *purpose: str | int, device: torch.device | str = "cpu"
 ) -> torch.Generator:
     """A generator on `device` for one purpose."""
+    import torch
+
     return torch.Generator(device).manual_seed(derived_seed(seed, *purpose))

@@ -188,10 +188,9 @@ def test_links_that_no_file_has_are_left_out(
     assert "was left out by --min-confidence or --top: confidence" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize("rejoin", ["true", "false"])
-def test_a_pair_below_the_cut(rejoin: str, pair: Path, tmp_path: Path) -> None:
+def test_a_pair_below_the_cut(pair: Path, tmp_path: Path) -> None:
     """It is a link of the same run without abstaining; then nothing is below a cut."""
-    aligned(pair, tmp_path, "--set", f"matching.rejoin={rejoin}", how=ROUNDS)
+    aligned(pair, tmp_path, how=ROUNDS)
 
     def links() -> dict[str, str]:
         return {row[0]: row[1] for row in rows(tmp_path / "alignment.tsv")[1:]}

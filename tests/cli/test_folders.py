@@ -58,16 +58,13 @@ class TestOtherData:
         )
         assert contents(run) == before
 
-    @pytest.mark.parametrize("damage", ["missing", "empty", "earlier version"])
-    def test_it_is_refused_if_the_task_can_not_be_read(
+    @pytest.mark.parametrize("damage", ["{", "of an earlier version"])
+    def test_it_is_refused_if_nothing_says_what_it_is_of(
         self, damage: str, run: Path, pair: Path
     ) -> None:
-        (run / "task.json").unlink()
-        if damage == "empty":
-            (run / "task.json").touch()
-        if damage == "earlier version":  # it has a pointer to data, and results
-            for artifact in run.glob("*-*/"):
-                shutil.rmtree(artifact)
+        (run / "run.json").write_text(damage)
+        for artifact in run.glob("*-*/"):
+            shutil.rmtree(artifact)
         before = contents(run)
         ran = command("align", pair, "--out", run, *PAPER, *OTHER)
         assert ran.code == 2
@@ -77,29 +74,31 @@ class TestOtherData:
         )
         assert contents(run) == before
 
-    @pytest.mark.parametrize("left", ["*-*", "data-*", "train-*"])
-    def test_the_same_data_repair_the_task(self, left: str, run: Path, pair: Path) -> None:
+    @pytest.mark.parametrize("manifest", ["{", None])
+    def test_without_a_manifest_the_data_say_what_it_is_of(
+        self, manifest: str | None, run: Path, pair: Path
+    ) -> None:
         whole = contents(run)
-        (run / "task.json").write_text("{")
-        for artifact in set(run.glob("*-*/")) - set(run.glob(f"{left}/")):
-            shutil.rmtree(artifact)
+        (run / "run.json").unlink() if manifest is None else (run / "run.json").write_text(manifest)
+        ran = command("align", pair, "--out", run, *PAPER, *OTHER)
+        assert ran.code == 2
+        assert "holds a run of other graphs or seeds. Choose" in ran.err
         aligned(pair, run)
         after = contents(run)
-        for name in ("task.json", "alignment.tsv", "metrics.json"):
+        for name in ("alignment.tsv", "metrics.json"):
             assert after[name] == whole[name]
+        assert command("export", run, "--format", "tsv").code == 0
 
     def test_a_run_that_nobody_can_read_is_made_again_if_it_has_no_results(
         self, run: Path, pair: Path
     ) -> None:
         """There is nothing to lose: it was killed before it wrote any, and then damaged."""
         whole = (run / "alignment.tsv").read_bytes()
-        kept = {"data.json", "task.json", *(path.name for path in run.glob("data-*/"))}
         for path in run.iterdir():
-            if path.name not in kept:
+            if not path.name.startswith("data-"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (run / "task.json").write_text("{")
-        for about in run.glob("data-*/about.json"):
-            about.write_text("{")
+        for recipe in run.glob("data-*/recipe.json"):
+            recipe.write_text("{")
         aligned(pair, run)
         assert (run / "alignment.tsv").read_bytes() == whole
 

@@ -75,10 +75,8 @@ def check_sound(run: Path) -> None:
             assert read_tensors(path, path.parent.name)
         elif path.suffix == ".parquet":
             pq.read_table(path)
-    for pointer in run.glob("*.json"):
-        told = json.loads(pointer.read_text())
-        if "key" in told and pointer.name != "task.json":
-            assert (run / told["key"]).is_dir()
+    for key in json.loads((run / "run.json").read_text())["artifacts"].values():
+        assert (run / key).is_dir()
     assert (run / "report.html").read_text().rstrip().endswith("</html>")
 
 
@@ -159,19 +157,16 @@ class TestAgain:
 
 WRITES = (
     *(("/.data-", "tensors.safetensors"), ("/.data-", "about.json"), ("/data-", FOLDER)),
-    *(("/data.json", ""), ("/checkpoints/", ""), ("/.train-", ".safetensors"), ("/train-", FOLDER)),
-    *(("/train.json", ""), ("/.sample-", ".safetensors"), ("/sample-", FOLDER)),
-    *(("/sample-cmcs.json", ""), ("/.fuse-", ".safetensors"), ("/fuse.json", "")),
-    *(("/match-", FOLDER), ("/match.json", ""), ("/alignment.tsv", "")),
+    *(("/checkpoints/", ""), ("/.train-", ".safetensors"), ("/train-", FOLDER)),
+    *(("/.sample-", ".safetensors"), ("/sample-", FOLDER), ("/.fuse-", ".safetensors")),
+    *(("/fuse-", FOLDER), ("/match-", FOLDER), ("/alignment.tsv", "")),
     *(("/unmatched_source.tsv", ""), ("/candidates.parquet", ""), ("/metrics.json", "")),
     *(("/report.html", ""), ("/run.json", "")),
 )  # in the order of a run
 
 WRITES_OF_ROUNDS = (
-    *(("/.held-", ".safetensors"), ("/held-", FOLDER), ("/held.json", "")),
-    *(("/train.json", ""), ("/train-2.json", ""), ("/fuse.json", "")),
-    *(("/.pseudo-", ".safetensors"), ("/pseudo-", FOLDER), ("/train-3.json", "")),
-    *(("/train-4.json", ""), ("/match-", FOLDER)),
+    *(("/train-", FOLDER), ("/fuse-", FOLDER)),
+    *(("/.pseudo-", ".safetensors"), ("/pseudo-", FOLDER), ("/match-", FOLDER)),
 )  # in the order of a run
 
 
@@ -315,7 +310,7 @@ class TestStopped:
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(import_module("clusterea.cli.align"), "run_align", interrupted)
+        monkeypatch.setattr(import_module("clusterea.cli.align"), "run_in_folder", interrupted)
         ran = command("align", pair, "--out", tmp_path, *SHARE, *PAPER, "--json")
         assert ran.code == 130
         assert events(ran.err) == [{"event": "stopped"}]
@@ -326,7 +321,7 @@ class TestStopped:
             (["align", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
             (["info", "{pair}"], "clusterea.cli.data_options.load"),
             (["train", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
-            (["match", "{out}"], "clusterea.cli.match.Workspace"),
+            (["match", "{out}"], "clusterea.cli.match.load_run"),
             (["datasets", "list"], "clusterea.cli.datasets.is_fetched"),
         ],
         ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -348,7 +343,7 @@ class TestStopped:
         words = {"{pair}": str(pair), "{out}": str(tmp_path / "run")}
         ran = clusterea_command(*(words.get(word, word) for word in asked))
         assert ran.code == 130
-        goes_on = asked[0] in ("align", "train")
+        goes_on = asked[0] in ("align", "train", "match")
         after = " The same command goes on where this one was." if goes_on else ""
         assert ran.err == f"Stopped.{after}\n"
         assert not (tmp_path / "run").exists()

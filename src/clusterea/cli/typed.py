@@ -10,7 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 from clusterea.cli.console import show_stopped
 from clusterea.errors import Stopped
 
-RESUMED = ("align", "train")  # the same command again computes only what is missing
+# The same command again computes only what is missing.
+RESUMED = ("align", "train", "sample", "fuse", "match")
 
 
 def _as_flags(params: list[Any]) -> list[Any]:

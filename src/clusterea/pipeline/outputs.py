@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,7 +129,7 @@ def write_manifest(
 ) -> None:
     """Writes run.json: everything there is to know about the run.
 
-    A run that was stopped early keeps what the folder's run had beyond, if it is the same run.
+    After a run that was stopped early, the links of the whole run before it can still be found.
 
     Args:
         folder: Of the run.
@@ -156,20 +157,9 @@ def write_manifest(
         described["confidence"] = described_confidence(alignment)
         described["bounds"] = {"min_confidence": result.min_confidence, "top": result.top}
     else:
-        described = _kept(folder, described) or described
+        with suppress(DataError):  # there is none, or a damaged one
+            described = Manifest.read(folder).followed_by(described)
     Manifest(folder, described).write()
-
-
-def _kept(folder: Path, described: dict[str, Any]) -> dict[str, Any] | None:
-    """The folder's manifest with the artifacts of this one, if both are of one run."""
-    try:
-        before = dict(Manifest.read(folder).values)
-        same = Config.from_dict(before["config"]) == Config.from_dict(described["config"])
-    except (DataError, KeyError, TypeError, ValueError):
-        return None
-    if not same or before["artifacts"].get("data") != described["artifacts"]["data"]:
-        return None
-    return before | {"artifacts": before["artifacts"] | described["artifacts"]}
 
 
 def _described_data(result: AlignmentResult) -> dict[str, Any]:

@@ -72,14 +72,19 @@ def run_in_folder(
 def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
     """The result of a run, as far as it got. Parts are read when they are asked for.
 
+    Args:
+        folder: Of the run.
+        need: The stage that it must have got to. If the last command was stopped before, this is
+            the whole run before it.
+
     Raises:
-        DataError: The folder holds no run, or one that did not get as far as `need`.
+        DataError: The folder holds no run, or none that got so far.
         DamagedError: Its manifest or its data are not as they were written.
     """
     workspace, manifest = Workspace(folder), Manifest.read(folder)
     if need is not None:
-        manifest.artifact(need)
-    benchmark = workspace.load_benchmark(manifest.artifact("data"))
+        manifest = manifest.reaching(need)
+    benchmark = workspace.load_benchmark(manifest.data)
     sizes = benchmark.task.num_entities
     config, keys = manifest.config, manifest.artifacts
 

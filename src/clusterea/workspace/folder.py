@@ -169,10 +169,10 @@ class Workspace:
             task: From `task_key`.
             option: How the caller asks for them to be removed.
         """
-        has_artifacts = any(map(ARTIFACT.fullmatch, self._names()))
+        is_run = Manifest.path(self.folder).exists() or any(map(ARTIFACT.fullmatch, self._names()))
         outputs = [name for name in OUTPUTS if (self.folder / name).exists()]
         tasks, unsure = self._tasks(), ""
-        if not tasks and not has_artifacts and outputs:
+        if outputs and not is_run:
             raise InputError(
                 f"{self.folder / outputs[0]} is there, and no run made it. "
                 f"Choose another folder, or replace it with {option}."

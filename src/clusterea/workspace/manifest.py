@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,17 +56,39 @@ class Manifest:
         found: Mapping[str, str] = self.values["artifacts"]
         return found
 
-    def artifact(self, stage: str) -> str:
-        """The key of what a stage made.
+    def reaching(self, stage: str) -> Manifest:
+        """This manifest or, if its run was stopped before `stage`, that of the last whole run.
 
         Raises:
-            DataError: The run did not get that far.
+            DataError: No run in the folder got that far.
         """
-        if stage not in self.artifacts:
-            raise DataError(
-                self.folder, f"has no result of `clusterea {stage}` yet. Run that, or `align`."
-            )
-        return self.artifacts[stage]
+        if stage in self.artifacts:
+            return self
+        if "finished" in self.values:
+            return Manifest(self.folder, self.values["finished"]).reaching(stage)
+        raise DataError(
+            self.folder, f"has no result of `clusterea {stage}` yet. Run that, or `align`."
+        )
+
+    def followed_by(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        """What the manifest says after a run that was stopped early; nothing gets lost.
+
+        A run of the same settings and data adds its artifacts. One of others keeps this one as
+        `finished`, so that `export`, `explain` and `report` still find its links.
+        """
+        same = all(
+            _plain(self.values[name]) == _plain(described[name]) for name in ("config", "data")
+        )
+        if same:
+            artifacts = {**self.artifacts, **described["artifacts"]}
+            return {**self.values, "artifacts": artifacts}
+        finished = self.values if "match" in self.artifacts else self.values.get("finished")
+        return {**described, **({"finished": finished} if finished else {})}
+
+    @property
+    def data(self) -> str:
+        """The key of the data's artifact."""
+        return self.artifacts["data"]
 
     @property
     def config(self) -> Config:
@@ -82,3 +105,8 @@ class Manifest:
         """The least confidence and the most links that `alignment.tsv` was asked to have."""
         asked = self.values.get("bounds", {})
         return asked.get("min_confidence", 0.0), asked.get("top")
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON would give it back: tuples are lists."""
+    return json.loads(json.dumps(value))
