@@ -43,7 +43,7 @@ from clusterea.config import SamplingConfig, TrainingConfig, training_config, wi
 from clusterea.data.synthetic import SHAPES
 from clusterea.errors import InputError
 from clusterea.evaluation.overlap import overlap
-from clusterea.graph.metis import MetisBeside, SimpleGraph, simple_graph
+from clusterea.graph.metis import RunningMetis, SimpleGraph, begin, simple_graph
 from clusterea.samplers import Place, metis_cut, sample
 from clusterea.training import train
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Pair, Partition
@@ -242,7 +242,7 @@ class Beside(NamedTuple):
 @contextmanager
 def beside(task: AlignmentTask, runs: Sequence[Run]) -> Iterator[Beside]:
     """Every cut that the runs need, begun at once, each in a process of its own."""
-    processes: dict[CutKey, MetisBeside] = {}
+    processes: dict[CutKey, RunningMetis] = {}
     begun: dict[CutKey, float] = {}
     simple: dict[int, SimpleGraph] = {}
     first_cut: dict[Run, CutKey] = {}
@@ -255,7 +255,7 @@ def beside(task: AlignmentTask, runs: Sequence[Run]) -> Iterator[Beside]:
         key = (id(graph), run.config.num_batches, run.config.seed)
         first_cut[run] = key
         if key not in processes:
-            processes[key] = MetisBeside(simple[key[0]], *key[1:])
+            processes[key] = begin(simple[key[0]], *key[1:])
             begun[key] = time.perf_counter()
 
     def finish(key: CutKey) -> Cut:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterea.graph.metis import MetisBeside, simple_graph
+from clusterea.graph.metis import RunningMetis, begin, simple_graph
 from clusterea.pipeline.artifacts import Artifacts
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph
 from clusterea.workspace import recipe_key
@@ -29,7 +29,7 @@ class Cuts:
         self._artifacts = artifacts
         self._task_key = task_key
         self._task = task
-        self._running: dict[str, MetisBeside] = {}
+        self._running: dict[str, RunningMetis] = {}
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
         """Starts what these samplers will ask for, unless it is there."""
@@ -39,7 +39,7 @@ class Cuts:
                 graph = graphs.target if sampler.endswith("-reverse") else graphs.source
                 key = recipe_key("metis", *self._recipe(graph, num_parts, seed))
                 if key not in self._running and not self._artifacts.has(key):
-                    self._running[key] = MetisBeside(simple_graph(graph), num_parts, seed)
+                    self._running[key] = begin(simple_graph(graph), num_parts, seed)
 
     def __call__(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
         """(entities,): the part of each, as soon as it is there."""
