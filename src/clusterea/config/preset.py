@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
 from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
-from clusterea.config.sampling import SamplingConfig
+from clusterea.config.sampling import SamplingConfig, with_reverse
 from clusterea.config.self_training import SelfTrainingConfig
 from clusterea.config.settings import with_stage_settings
 from clusterea.config.training import TrainingConfig, training_config
 from clusterea.errors import InputError, unknown_name
 
 PRESETS = ("paper", "default", "fast")
-STAGES = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
+SECTIONS = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
 EncoderConfig: TypeAlias = TrainingConfig | PropagationConfig
 
 
@@ -84,8 +84,8 @@ def preset(
     table = tomllib.loads(files("clusterea").joinpath(f"presets/{name}.toml").read_text())
     for row in table.get("sizes", []):  # rising; the first that is large enough counts
         if larger_side <= row.get("entities", larger_side):
-            for stage in STAGES:
-                table[stage] = table.get(stage, {}) | row.get(stage, {})
+            for section in SECTIONS:
+                table[section] = table.get(section, {}) | row.get(section, {})
             break
     named = tuple(table["models"] if model is None else listed(model))
     if not named:
@@ -103,15 +103,15 @@ def preset(
         SelfTrainingConfig(**table.get("self_training", {})),
         MatchingConfig(**table.get("matching", {})),
         named,
-        both_ways(samplers if samplers is not None else table["samplers"]),
+        with_reverse(samplers if samplers is not None else table["samplers"]),
     )
-    return config_with(config, [f"{stage}.seed={seed}" for stage in STAGES] + list(settings))
+    return config_with(config, [f"{section}.seed={seed}" for section in SECTIONS] + list(settings))
 
 
 def config_with(config: Config, settings: Sequence[str]) -> Config:
     """The config changed as `training.epochs=10`, `sampling.num_batches=8` and the like say."""
-    stages: dict[str, Any] = {stage: getattr(config, stage) for stage in STAGES}
-    return replace(config, **with_stage_settings(stages, settings))
+    sections: dict[str, Any] = {section: getattr(config, section) for section in SECTIONS}
+    return replace(config, **with_stage_settings(sections, settings))
 
 
 def _trained(models: Sequence[str]) -> str:
@@ -122,13 +122,3 @@ def _trained(models: Sequence[str]) -> str:
 def listed(text: str) -> list[str]:
     """The names in `one, two`."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def both_ways(samplers: Sequence[str]) -> tuple[str, ...]:
-    """The samplers, with `iscs` in both directions: the paper always means both."""
-    named: list[str] = []
-    for sampler in samplers:
-        for each in (sampler, f"{sampler}-reverse") if sampler == "iscs" else (sampler,):
-            if each not in named:
-                named.append(each)
-    return tuple(named)

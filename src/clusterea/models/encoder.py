@@ -40,6 +40,8 @@ class Encoder(nn.Module):
     """
 
     num_layers: ClassVar[int] = 2
+    #: The width of the output divided by that of a row of the table.
+    outputs_per_dimension: ClassVar[int] = 1
     #: Whether `inputs` reads the rows of neighbours too: one more hop to expand.
     reads_neighbors: ClassVar[bool] = False
     #: Whether `inputs` reads the relations on a node's edges.

@@ -29,6 +29,7 @@ class RelationalEncoder(Encoder):
     at the hyperplane whose normal is the edge's relation.
     """
 
+    outputs_per_dimension: ClassVar[int] = 6  # two channels, each of three states
     reads_neighbors: ClassVar[bool] = True
     reads_relations: ClassVar[bool] = True
 

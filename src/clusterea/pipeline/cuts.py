@@ -33,10 +33,11 @@ class Cuts:
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
         """Starts what these samplers will ask for, unless it is there."""
+        from clusterea.samplers import find_sampler
+
         for sampler in samplers:
-            if num_parts > 1 and sampler.startswith(("iscs", "metis-cps")):
-                graphs = self._task.graphs
-                graph = graphs.target if sampler.endswith("-reverse") else graphs.source
+            graph = find_sampler(sampler).graph_to_cut(self._task.graphs)
+            if num_parts > 1 and graph is not None:
                 key = recipe_key("metis", *self._recipe(graph, num_parts, seed))
                 if key not in self._running and not self._artifacts.has(key):
                     self._running[key] = begin(simple_graph(graph), num_parts, seed)

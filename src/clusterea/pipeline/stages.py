@@ -110,13 +110,13 @@ def sample_stage(
     cut: Cut,
 ) -> tuple[str, Partition]:
     """The mini-batches of one sampler and their key. `embeddings` is called if they are needed."""
-    from clusterea.samplers import Place, sample
+    from clusterea.samplers import Resources, recipe, sample
 
     key, partition = artifacts.tensors(
         "sample",
-        {"sampler": sampler, **config.recipe(sampler)} | known.recipe(),
+        {"sampler": sampler, **recipe(sampler, config)} | known.recipe(),
         {"train": train_key} | known.learned(),
-        lambda: sample(sampler, known.task, embeddings(), config, Place(device, cut)),
+        lambda: sample(sampler, known.task, embeddings(), config, Resources(device, cut)),
         pack_partition,
         partial(unpack_partition, sizes=entity_counts(known.task)),
     )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterea.checksums import unsealed
-from clusterea.config import FusionConfig
-from clusterea.config.preset import both_ways
+from clusterea.config import FusionConfig, with_reverse
 from clusterea.errors import DataError, InputError
 from clusterea.pipeline.artifacts import (
     entity_counts,
@@ -185,7 +184,7 @@ def stored_fusion(workspace: Workspace) -> tuple[FusionConfig, tuple[str, ...]]:
     """How `align` fused the embeddings of the run, and with which samplers; else the defaults."""
     described = stored_description(workspace, "train")
     if not described:
-        return FusionConfig(), both_ways(["cmcs", "iscs"])
+        return FusionConfig(), with_reverse(["cmcs", "iscs"])
     try:
         config = described["config"]
         return FusionConfig(**config["fusion"]), tuple(config["samplers"])

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from clusterea.config import SamplingConfig
 from clusterea.graph.metis import from_edges, metis
-from clusterea.samplers.sampler import Place
+from clusterea.samplers.sampler import Resources
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Partition
 
 HEAVY = 1000  # the weight of an edge between two seeds of one part, as in LargeEA
 
 
 def metis_cps(
-    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
+    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, resources: Resources
 ) -> Partition:
     """METIS's parts of the source graph, and parts of the target graph that follow its seeds.
 
@@ -24,7 +24,7 @@ def metis_cps(
     with the source's by the seeds they share.
     """
     del embeddings
-    source = place.cut(task.graphs.source, config.num_batches, config.seed)
+    source = resources.cut(task.graphs.source, config.num_batches, config.seed)
     part_of_seed = source[task.seeds[:, 0]]
     target = _guided(task.graphs.target, task.seeds[:, 1], part_of_seed, config)
     shared = np.zeros((config.num_batches, config.num_batches), dtype=np.int64)

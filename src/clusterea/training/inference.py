@@ -13,10 +13,16 @@ from clusterea.graph.union import UnionGraph
 from clusterea.models import Encoder
 from clusterea.training.node_runs import fill, node_runs
 
+EDGES_PER_BLOCK = 1 << 19  # bounds the memory; the results don't depend on it
+
 
 @torch.no_grad()
 def embed(
-    encoder: Encoder, rows: Tensor, graph: UnionGraph, device: torch.device, edges_per_block: int
+    encoder: Encoder,
+    rows: Tensor,
+    graph: UnionGraph,
+    device: torch.device,
+    edges_per_block: int = EDGES_PER_BLOCK,
 ) -> Tensor | None:
     """(nodes, output dim) on the host, rows of unit length; None where some number is none.
 

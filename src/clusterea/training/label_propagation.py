@@ -31,6 +31,9 @@ from clusterea.training.node_runs import fill, node_runs
 from clusterea.training.progress import Progress
 from clusterea.types import AlignmentTask, Pair
 
+SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each round
+OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
+HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
 LABELS_AT_ONCE = 128  # dimensions that spread together: beside the labels, so much is in memory
 EDGE_CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # edges × features of a block
 
@@ -71,7 +74,7 @@ def propagate(
         if progress:
             progress(Progress(1, 1, done, config.rounds + 1, None, 0))
     del labels
-    weights = _edge_weights(graph, config)
+    weights = _edge_weights(graph)
     embeddings = _aggregated(graph, weights, neighbors.rows(), relations.rows(), config)
     if progress:
         progress(Progress(1, 1, config.rounds + 1, config.rounds + 1, None, 0))
@@ -97,10 +100,10 @@ class _Labels:
         self.of_relations = torch.zeros(graph.num_relations, dimension, device=device)
         # Each triple counts, also where several are one edge.
         triples = lengths(graph.set_offsets).index_select(0, graph.relation_sets)
-        weights = triples * _edge_weights(graph, config)
+        weights = triples * _edge_weights(graph)
         self._edges = SparseMatrix(graph.offsets, graph.neighbors, weights, graph.num_nodes)
         degrees = segment_sum(weights, graph.offsets)
-        self._own = (config.self_weight * degrees).unsqueeze(1)
+        self._own = (SELF_WEIGHT * degrees).unsqueeze(1)
         # Sums of many labels would leave the range of half precision before they are normalized.
         self._scale = (degrees + 1).rsqrt().unsqueeze(1)
         present = torch.ones_like(graph.incident_relations, dtype=torch.float32)
@@ -159,10 +162,10 @@ class _Sketch:
         return self._sums.mul_(self._rounds.clamp(min=1).rsqrt().to(self._sums.dtype))
 
 
-def _edge_weights(graph: UnionGraph, config: PropagationConfig) -> Tensor:
-    """(edges,): what each neighbour counts; a hub says less about those around it."""
+def _edge_weights(graph: UnionGraph) -> Tensor:
+    """(edges,): the weight of each neighbor; a hub says less about the entities around it."""
     degrees = lengths(graph.offsets).clamp(min=1).float()
-    return (degrees**-config.hub_damping).index_select(0, graph.neighbors)
+    return (degrees**-HUB_DAMPING).index_select(0, graph.neighbors)
 
 
 def _aggregated(
@@ -178,7 +181,7 @@ def _aggregated(
     names = sets.apply(relations)
     draw = generator(config.seed, "projection", "itself")
     itself = torch.randint(2, (config.features,), generator=draw) * 2.0 - 1
-    itself = itself.to(graph.device) * config.own_weight
+    itself = itself.to(graph.device) * OWN_WEIGHT
 
     def described(start: int, stop: int) -> Tensor:
         offsets = graph.offsets[start : stop + 1]

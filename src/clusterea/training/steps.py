@@ -36,7 +36,6 @@ class Schedule:
         self._task, self._config = task, config
         self._offset = task.graphs.source.num_entities
         self._size = config.seeds_per_step or task.num_seeds
-        self._sorted_sources = np.sort(task.seeds[:, 0])
         self._undecided = Pair(
             _undecided(task.graphs.source.num_entities, task.seeds[:, 0]),
             _undecided(task.graphs.target.num_entities, task.seeds[:, 1]) + self._offset,
@@ -51,12 +50,13 @@ class Schedule:
         """The steps of one epoch."""
         config = self._config
         rng = np.random.default_rng(derived_seed(config.seed, "steps", epoch))
+        margin_rng = np.random.default_rng(derived_seed(config.seed, "negatives", epoch))
         order = rng.permutation(self._task.num_seeds)
         seeds = self._task.seeds[order] + np.array([0, self._offset])
         for start in range(0, len(seeds), self._size):
             part = seeds[start : start + self._size]
             if config.loss == "margin":
-                yield self._margin_step(part, epoch)
+                yield self._margin_step(part, margin_rng)
                 continue
             source, target = (torch.from_numpy(np.ascontiguousarray(ids)) for ids in part.T)
             if config.negatives_per_step is None:
@@ -66,19 +66,14 @@ class Schedule:
             places = torch.arange(2 * len(source))
             yield Step(torch.cat([source, target, *negatives]), *places.chunk(2))
 
-    def _margin_step(self, seeds: IntArray, epoch: int) -> Step:
-        """The seeds, and k random entities in the place of each end of each.
-
-        A seed keeps its negatives for `redraw_every` epochs, whichever step it falls into.
-        """
+    def _margin_step(self, seeds: IntArray, rng: np.random.Generator) -> Step:
+        """The seeds, and k random entities to replace each of their two ends."""
         config = self._config
-        drawn_at = epoch - epoch % config.redraw_every
-        rng = np.random.default_rng(derived_seed(config.seed, "negatives", drawn_at))
         nodes = self._offset + self._task.graphs.target.num_entities
-        drawn = rng.integers(nodes, size=(2, self._task.num_seeds, config.negatives_per_seed))
-        ranks = np.searchsorted(self._sorted_sources, seeds[:, 0])
-        source, target = seeds[np.argsort(ranks)].T
-        parts = [source, target, *drawn[:, np.sort(ranks)].reshape(2, -1)]
+        drawn = rng.integers(nodes, size=(2, len(seeds), config.negatives_per_seed))
+        # Sorted: with all seeds in one step, nothing depends on the shuffle.
+        source, target = seeds[np.argsort(seeds[:, 0])].T
+        parts = [source, target, *drawn.reshape(2, -1)]
         ids = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
         if config.fanout is None:
             return Step(None, *ids)

@@ -100,7 +100,7 @@ class Trainer:
         self._task, self._config, self._device = task, config, device
         host = torch.device("cpu")
         graph = union(task.graphs)
-        on_device = _fits(graph.num_bytes(), config.graph_memory, device)
+        on_device = _fits(graph.num_bytes(), device)
         self._graph = graph.to(device) if on_device else graph
         draw = generator(config.seed, "initial")
         shape = Shape.of(graph, device)
@@ -108,7 +108,7 @@ class Trainer:
         rows = self._encoder.initial_rows(draw)
         self._encoder.to(device)
         # Adam keeps two moments of each row beside it.
-        on_device = _fits(3 * rows.nbytes, config.table_memory, device)
+        on_device = _fits(3 * rows.nbytes, device)
         self._full: _Expanded | None = None  # of all nodes: made once, good for every step
         parameters = list(self._encoder.parameters())
         if config.fanout is None:
@@ -150,9 +150,7 @@ class Trainer:
         rows = self._rows.detach() if self._table is None else self._table.rows
         if self._table is not None:
             self._table.forget_moments()
-        everyone = embed(
-            self._encoder, rows, self._graph, self._device, self._config.edges_per_block
-        )
+        everyone = embed(self._encoder, rows, self._graph, self._device)
         if everyone is None:
             raise TrainingDivergedError(_advice("an embedding is not a number", self._config))
         source = self._task.graphs.source.num_entities
@@ -342,7 +340,7 @@ def _loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
             target,
             sharpness=config.sharpness,
             margin=config.margin,
-            mixed_precision=config.mixed_precision and device.type == "cuda",
+            mixed_precision=device.type == "cuda",
         )
     parts = source, target, step.source_negatives.to(device), step.target_negatives.to(device)
     embedded = (outputs.index_select(0, part) for part in parts)
@@ -370,10 +368,10 @@ def _optimizer(
     return torch.optim.SGD(parameters, lr=config.learning_rate)
 
 
-def _fits(num_bytes: int, place: str, device: torch.device) -> bool:
-    """Whether to put so many bytes on the device: as told, or if a quarter of it holds them."""
-    if place != "auto" or device.type != "cuda":
-        return place != "host"
+def _fits(num_bytes: int, device: torch.device) -> bool:
+    """Whether so many bytes go on the device: on a GPU at most a quarter of its memory."""
+    if device.type != "cuda":
+        return True
     return num_bytes <= torch.cuda.get_device_properties(device).total_memory / 4
 
 
