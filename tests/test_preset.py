@@ -178,7 +178,7 @@ class TestModel:
 
     @pytest.mark.parametrize("model", ["", ",", " , "])
     def test_none_is_refused(self, model: str) -> None:
-        with pytest.raises(InputError, match="--model must name an encoder at least. Got"):
+        with pytest.raises(InputError, match="--model must name at least one encoder. Got"):
             preset("default", 1000, model=model)
 
     def test_settings_come_after_it(self) -> None:

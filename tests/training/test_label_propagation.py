@@ -17,7 +17,7 @@ from torch import Tensor
 from clusterea.config import PropagationConfig
 from clusterea.errors import InputError
 from clusterea.seeding import generator
-from clusterea.training import Progress
+from clusterea.training import EncoderProgress
 from clusterea.training import label_propagation as module
 from clusterea.training.label_propagation import _Sketch, propagate
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
@@ -305,7 +305,7 @@ class TestOddTasks:
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_progress_counts_rounds_and_the_end(small: AlignmentTask, rounds: int) -> None:
-    seen: list[Progress] = []
+    seen: list[EncoderProgress] = []
     propagate(small, quick(rounds=rounds), progress=seen.append)
     assert [(p.epoch, p.epochs, p.step, p.steps) for p in seen] == [
         (1, 1, step, rounds + 1) for step in range(1, rounds + 2)

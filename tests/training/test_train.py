@@ -17,7 +17,7 @@ from clusterea.config import TrainingConfig, training_config
 from clusterea.errors import InputError
 from clusterea.graph.union import union
 from clusterea.models import ENCODERS
-from clusterea.training import Progress, train
+from clusterea.training import EncoderProgress, train
 from clusterea.training.losses import nhsm_loss
 from clusterea.training.train import Trainer, TrainingDivergedError, _dropout
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
@@ -194,7 +194,7 @@ class TestOddTasks:
 
 class TestProgress:
     def test_counts(self, small: AlignmentTask, config: TrainingConfig) -> None:
-        seen: list[Progress] = []
+        seen: list[EncoderProgress] = []
         train(small, config, progress=seen.append)
         nodes = sum(graph.num_entities for graph in small.graphs)
         steps = -(-12 // (config.seeds_per_step or 12))
@@ -209,7 +209,7 @@ class TestProgress:
         pair = random_pair(3, entities=2000, triples=3000)
         ids = np.arange(15)
         task = AlignmentTask(pair, np.stack([ids, ids], 1))
-        seen: list[Progress] = []
+        seen: list[EncoderProgress] = []
         for fanout in (1, None):
             config = quick("gcn-align", epochs=1, fanout=fanout)
             train(task, config, progress=seen.append)
@@ -219,7 +219,7 @@ class TestProgress:
     def test_the_loss_is_told_twenty_times_an_epoch_and_at_its_end(self) -> None:
         ids = np.arange(47)
         task = AlignmentTask(random_pair(5, entities=60), np.stack([ids, ids], 1))
-        seen: list[Progress] = []
+        seen: list[EncoderProgress] = []
         config = quick("gcn-align", seeds_per_step=1)
         Trainer(task, config, torch.device("cpu")).run_epoch(0, seen.append)
         told = [p.step for p in seen if p.loss is not None]
@@ -264,7 +264,7 @@ class TestResume:
         memory = Memory(kill_after=epochs)
         with pytest.raises(KilledError):
             train(small, config, checkpoints=memory)
-        seen: list[Progress] = []
+        seen: list[EncoderProgress] = []
         resumed = train(small, config, checkpoints=memory, progress=seen.append)
         assert same_bytes(resumed, unbroken)
         assert {p.epoch for p in seen} == set(range(epochs + 1, 4))  # only the rest
@@ -274,7 +274,7 @@ class TestResume:
         unbroken = train(small, config)
         memory = Memory()
 
-        def kill(progress: Progress) -> None:
+        def kill(progress: EncoderProgress) -> None:
             if (progress.epoch, progress.step) == (2, progress.steps):
                 raise KilledError
 
@@ -289,7 +289,7 @@ class TestResume:
     def test_a_finished_run_only_embeds(self, small: AlignmentTask, config: TrainingConfig) -> None:
         memory = Memory()
         first = train(small, config, checkpoints=memory)
-        seen: list[Progress] = []
+        seen: list[EncoderProgress] = []
         again = train(small, config, checkpoints=memory, progress=seen.append)
         assert not seen
         assert same_bytes(first, again)
@@ -369,8 +369,8 @@ class TestDivergence:
         )
         with pytest.raises(
             TrainingDivergedError,
-            match=r"training came to nothing: the loss is .* in epoch \d+, step \d+\. "
-            r"Try another learning rate than 1e\+06, mostly a smaller one, "
+            match=r"training failed: the loss is .* in epoch \d+, step \d+\. "
+            r"Try another learning rate than 1e\+06, usually a smaller one, "
             r"or more epochs than 10\.",
         ):
             train(small, config)

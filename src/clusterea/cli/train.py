@@ -36,7 +36,7 @@ from clusterea.pipeline import Artifacts, Known, choose_device, point_at_encoder
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
-    from clusterea.training import Progress as Step
+    from clusterea.training import EncoderProgress as Step
 
 
 @locks_run

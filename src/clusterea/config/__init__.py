@@ -1,4 +1,4 @@
-"""Settings: every number's one home, with its symbol in the paper and its reason."""
+"""Settings: the numbers a user may change, with their symbols in the paper and their reasons."""
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig

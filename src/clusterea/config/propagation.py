@@ -1,4 +1,4 @@
-"""`PropagationConfig`: how the seeds' labels spread over both graphs."""
+"""`PropagationConfig`: settings of label propagation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from clusterea.config.checks import check_least
 
-LABEL_PROPAGATION = "label-propagation"  # the encoder's name, beside those that are trained
+LABEL_PROPAGATION = "label-propagation"  # the name of the encoder that is not trained
 
 
 @dataclass(frozen=True, slots=True)

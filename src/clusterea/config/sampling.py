@@ -1,4 +1,4 @@
-"""`SamplingConfig`: how both graphs are cut into mini-batches."""
+"""`SamplingConfig`: settings of the samplers."""
 
 from __future__ import annotations
 

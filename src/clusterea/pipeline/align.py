@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from clusterea.training import Progress
+    from clusterea.training import EncoderProgress
 
 Value = TypeVar("Value")
 
@@ -231,7 +231,7 @@ class _Run:
                 found.append(Encoding(place, key, embeddings, left_out))
         return found
 
-    def _step(self, stage: str, at: Progress) -> None:
+    def _step(self, stage: str, at: EncoderProgress) -> None:
         what = f"epoch {at.epoch} of {at.epochs}" if at.epochs > 1 else "labels"
         self._watcher.step(stage, what, (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps)
 

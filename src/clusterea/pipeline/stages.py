@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from clusterea.samplers import Cut
-    from clusterea.training import Progress
+    from clusterea.training import EncoderProgress
 
 GIVEN = "given"  # the links kept by --min-confidence or --top
 Steps = Callable[[str, int, int], None]  # what is being done, how far, of how much
@@ -60,7 +60,7 @@ def train_stage(
     known: Known,
     config: EncoderConfig,
     device: torch.device,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[EncoderProgress], None] | None = None,
 ) -> tuple[str, Pair[Tensor]]:
     """The embeddings of one encoder and their key; training that was broken off goes on."""
     from clusterea.training import propagate, train

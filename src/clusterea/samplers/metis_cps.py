@@ -19,9 +19,9 @@ def metis_cps(
 ) -> Partition:
     """METIS's parts of the source graph, and parts of the target graph that follow its seeds.
 
-    In the target graph the seeds of one part are tied to each other by heavy edges, and edges
-    between seeds of different parts are removed. METIS need not obey, so its parts are then paired
-    with the source's by the seeds they share.
+    In the target graph, heavy edges join the seeds of one part, and edges between seeds of
+    different parts are removed. METIS may still separate them, so its parts are then paired with
+    the source's by the number of seeds they share.
     """
     del embeddings
     source = resources.cut(task.graphs.source, config.num_batches, config.seed)
@@ -38,7 +38,7 @@ def _guided(
 ) -> IntArray:
     part = np.full(graph.num_entities, -1, dtype=np.int64)
     part[seeds] = part_of_seed
-    # A star from the first seed of each part ties its seeds together.
+    # A star from the first seed of each part joins its seeds.
     parts, first = np.unique(part_of_seed, return_index=True)
     center = np.zeros(config.num_batches, dtype=np.int64)
     center[parts] = seeds[first]

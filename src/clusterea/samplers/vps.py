@@ -19,7 +19,7 @@ def vps(
     draw = generator(config.seed, "vps")
 
     def dealt(count: int, after: int) -> Tensor:
-        """Labels in turn, so that all are as often but for one, those dealt before counted too."""
+        """Labels in turn, `after` the labels dealt before: batch sizes differ by at most one."""
         turns = torch.randperm(count, generator=draw)
         return (after + turns) % config.num_batches
 

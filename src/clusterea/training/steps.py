@@ -1,4 +1,4 @@
-"""Which seeds and which negatives each step of an epoch works on."""
+"""The seeds and negatives of each step of an epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterea.types import AlignmentTask, IntArray, Pair
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Nodes of the union graph. Positions say where the seeds' two ends stand among `nodes`."""
+    """Nodes of the union graph, and the positions of the seeds' two ends in `nodes`."""
 
     nodes: Tensor | None  # (n,); None: every node
     source: Tensor  # (seeds,)
@@ -26,10 +26,10 @@ class Step:
 
 
 class Schedule:
-    """Deals out the steps of an epoch: the same for the same seed, whatever came before.
+    """The steps of each epoch. They depend on the random seed and the epoch alone.
 
-    Seeds are shuffled and cut. Negatives of each side are drawn anew for each step from the
-    entities that no seed decides; where they are fewer than asked for, all of them.
+    The seed pairs are shuffled and cut into steps. Each step draws new negatives of each side from
+    the entities that are in no seed pair, or takes all of them if there are too few.
     """
 
     def __init__(self, task: AlignmentTask, config: TrainingConfig) -> None:
@@ -43,7 +43,7 @@ class Schedule:
 
     @property
     def steps_in_epoch(self) -> int:
-        """How many steps walk through all seeds once."""
+        """How many steps use all seeds once."""
         return -(-self._task.num_seeds // self._size)
 
     def steps(self, epoch: int) -> Iterator[Step]:
@@ -82,14 +82,14 @@ class Schedule:
 
 
 def _undecided(num_entities: int, decided: IntArray) -> IntArray:
-    """The entities that no seed decides."""
+    """The entities that are in no seed pair."""
     free = np.ones(num_entities, dtype=bool)
     free[decided] = False
     return np.flatnonzero(free)
 
 
 def _draw(pool: IntArray, count: int, rng: np.random.Generator) -> Tensor:
-    """`count` of the pool, none twice; the cost follows `count`, not the pool."""
+    """`count` different ones of the pool, at a cost that grows with `count` only."""
     if len(pool) > count:
         pool = pool[rng.choice(len(pool), count, replace=False, shuffle=False)]
     return torch.from_numpy(pool)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from clusterea.data.datasets.catalog import Dataset, find_dataset
 from clusterea.errors import DownloadError
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Takes the bytes received so far and the total (None if the server doesn't say)."""
 
 CACHE_VARIABLE = "CLUSTEREA_CACHE"
@@ -23,7 +23,7 @@ def fetch(
     *,
     cache: Path | None = None,
     url: str | None = None,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
 ) -> Path:
     """The folder that holds the dataset, downloaded and unpacked unless it is there already.
 
@@ -65,7 +65,7 @@ def is_fetched(name: str, cache: Path | None = None) -> bool:
 
 
 def _unpacked(
-    dataset: Dataset, cache: Path, url: str, folder: Path, progress: Progress | None
+    dataset: Dataset, cache: Path, url: str, folder: Path, progress: DownloadProgress | None
 ) -> None:
     """Unpacks the dataset's files into `folder`, with their paths in the archive.
 
@@ -105,7 +105,7 @@ def _unpacked(
 class _Bar:
     """Passes what pooch tells a progress bar on to a function."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: DownloadProgress) -> None:
         self._progress = progress
         self._received = 0
         self.total = 0  # pooch sets it; 0: unknown
