@@ -27,7 +27,7 @@ from clusterea.fusion import fuse
 from clusterea.matching import match
 from clusterea.pipeline import Artifacts, Cuts, choose_device, measured
 from clusterea.pipeline.memory import largest_batch
-from clusterea.samplers import Place, sample
+from clusterea.samplers import Resources, sample
 from clusterea.sizes import parse_size
 from clusterea.training import train
 from clusterea.types import IntArray, KnowledgeGraph
@@ -110,8 +110,8 @@ def main() -> None:
         for sampler in config.samplers:
             waited = 0.0
             with measured(sampler, device) as cost:
-                place = Place(device, cut)
-                partition = sample(sampler, task, embeddings, config.sampling, place)
+                resources = Resources(device, cut)
+                partition = sample(sampler, task, embeddings, config.sampling, resources)
             partitions.append(partition)
             cost.seconds -= waited
             found, sizes = overlap(partition, benchmark), partition.sizes()

@@ -43,8 +43,8 @@ from clusterea.config import SamplingConfig, TrainingConfig, training_config, wi
 from clusterea.data.synthetic import SHAPES
 from clusterea.errors import InputError
 from clusterea.evaluation.overlap import overlap
-from clusterea.graph.metis import MetisBeside, SimpleGraph, simple_graph
-from clusterea.samplers import Place, metis_cut, sample
+from clusterea.graph.metis import RunningMetis, SimpleGraph, begin, simple_graph
+from clusterea.samplers import Resources, find_sampler, metis_cut, recipe, sample
 from clusterea.training import train
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Pair, Partition
 from clusterea.workspace import Workspace, read_tensors, recipe_key, task_key, write_json
@@ -95,7 +95,7 @@ class Run:
             "part": self.part,
             "pair": self.pair,
             "sampler": self.sampler,
-            "config": self.config.recipe(self.sampler),
+            "config": recipe(self.sampler, self.config),
             "epochs": self.epochs,
             "seeds_taken": self.seeds,
             "on": self.on,
@@ -177,7 +177,7 @@ def sampled(
         torch.cuda.reset_peak_memory_stats(device)
         torch.cuda.synchronize(device)
     start = time.perf_counter()
-    partition = sample(run.sampler, task, embeddings, run.config, Place(device, cut))
+    partition = sample(run.sampler, task, embeddings, run.config, Resources(device, cut))
     if on_gpu:
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start - cut.waited
@@ -223,7 +223,7 @@ def record_of(run: Run, benchmark: Benchmark, result: Sampled, device: torch.dev
 def sampled_beside(run: Run, task: AlignmentTask, cut: Cut) -> tuple[Pair[IntArray], int, float]:
     """Labels, mini-batches and seconds of a sampling that needs no embeddings."""
     torch.set_num_threads(1)
-    side = task.graphs.target if run.sampler.endswith("-reverse") else task.graphs.source
+    side = find_sampler(run.sampler).graph_to_cut(task.graphs)
     done: Future[Cut] = Future()
     done.set_result(cut)
     cuts = {(id(side), run.config.num_batches, run.config.seed): done}
@@ -242,20 +242,20 @@ class Beside(NamedTuple):
 @contextmanager
 def beside(task: AlignmentTask, runs: Sequence[Run]) -> Iterator[Beside]:
     """Every cut that the runs need, begun at once, each in a process of its own."""
-    processes: dict[CutKey, MetisBeside] = {}
+    processes: dict[CutKey, RunningMetis] = {}
     begun: dict[CutKey, float] = {}
     simple: dict[int, SimpleGraph] = {}
     first_cut: dict[Run, CutKey] = {}
     for run in runs:
-        if not run.sampler.startswith(("iscs", "metis-cps")):
+        graph = find_sampler(run.sampler).graph_to_cut(task.graphs)
+        if graph is None:
             continue
-        graph = task.graphs.target if run.sampler.endswith("-reverse") else task.graphs.source
         if id(graph) not in simple:
             simple[id(graph)] = simple_graph(graph)
         key = (id(graph), run.config.num_batches, run.config.seed)
         first_cut[run] = key
         if key not in processes:
-            processes[key] = MetisBeside(simple[key[0]], *key[1:])
+            processes[key] = begin(simple[key[0]], *key[1:])
             begun[key] = time.perf_counter()
 
     def finish(key: CutKey) -> Cut:
@@ -314,7 +314,7 @@ def warm_up(samplers: Sequence[str], config: SamplingConfig, device: torch.devic
     task = generated(SHAPES["demo"]).task
     rows = task.graphs.map(lambda graph: torch.randn(graph.num_entities, 8))
     for sampler in samplers:
-        run = Run("", "", sampler, replace(config, num_batches=2, gcn_epochs=2, kmeans_rounds=2), 0)
+        run = Run("", "", sampler, replace(config, num_batches=2, gcn_epochs=2), 0)
         sampled(run, task, rows, device, {})
 
 
@@ -370,7 +370,7 @@ class Plan:
     def takes(self, record: Record) -> bool:
         """Whether a record was made with the settings that the command line asks for."""
         part, seed = record["part"], record["seed"]
-        config = self.config(part, record["num_batches"], seed).recipe(record["sampler"])
+        config = recipe(record["sampler"], self.config(part, record["num_batches"], seed))
         return bool(
             record["config"] == config and record["epochs"] == self.training(part, seed).epochs
         )

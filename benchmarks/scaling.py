@@ -36,7 +36,7 @@ from typing import Any
 
 import torch
 
-from clusterea.config import LABEL_PROPAGATION, PRESETS, STAGES, Config, config_with, preset
+from clusterea.config import LABEL_PROPAGATION, PRESETS, SECTIONS, Config, config_with, preset
 from clusterea.data.synthetic import SHAPES, PairShape
 from clusterea.errors import InputError
 from clusterea.pipeline import StageCost, align, choose_device, measured
@@ -111,7 +111,7 @@ def used_settings(config: Config) -> Record:
     found: Record = {"models": config.models, "samplers": config.samplers}
     # Rounds stand there even where there are none: that is what tells it.
     found["self_training.rounds"] = config.self_training.rounds
-    for stage in STAGES:
+    for stage in SECTIONS:
         if is_used.get(stage, True):
             found |= {f"{stage}.{field}": value for field, value in every[stage].items()}
     return dict(json.loads(json.dumps(found)))

@@ -21,7 +21,7 @@ import torch
 
 from clusterea.config import training_config, with_settings
 from clusterea.data.synthetic import SHAPES
-from clusterea.training import Progress
+from clusterea.training import EncoderProgress
 from clusterea.training.train import Trainer
 from clusterea.types import AlignmentTask, Pair
 from pairs import generated, scaled
@@ -57,7 +57,7 @@ def measure(
     ticks: list[float] = []
     touched: list[int] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: EncoderProgress) -> None:
         synchronize(device)
         ticks.append(time.perf_counter())
         touched.append(progress.rows_touched)

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from clusterea.config import (
     PRESETS,
-    STAGES,
+    SECTIONS,
     FusionConfig,
     MatchingConfig,
     PropagationConfig,
@@ -45,19 +45,11 @@ WORDS = {
     "training.loss": "normalized hard sample mining (appendix A of the paper), or a margin",
     "training.sharpness": "how much the hardest negatives count",
     "training.margin": "by how much a seed should be nearer than a negative",
-    "training.optimizer": "with a fan-out only adam, which updates just the rows a step touches",
+    "training.optimizer": "with a fan-out only adam, which updates just the rows a step reads",
     "training.learning_rate": "of the optimizer",
     "training.seed": "of everything that training draws; `--seed` sets that of every stage",
-    "training.graph_memory": "where the graph lies while training",
-    "training.table_memory": "where the entity table lies while training",
     "propagation.seed": "of the labels and the projections",
     "sampling.num_batches": "mini-batches of each sampler",
-    "sampling.kmeans_rounds": "of CMCS's k-means, at most",
-    "sampling.kmeans_tolerance": "k-means stops when its centers move less",
-    "sampling.kmeans_starts": "draws of first centers",
-    "sampling.gcn_units": "units",
-    "sampling.gcn_epochs": "of ISCS's network",
-    "sampling.gcn_rate": "learning rate of ISCS's network",
     "sampling.seed": "of everything that samplers draw",
     "fusion.sinkhorn_rounds": "rounds of Sinkhorn, in each mini-batch or on all candidates",
     "matching.method": "see [matching](matching.md)",
@@ -83,8 +75,7 @@ of a run are kept in its `run.json`.
 stages that depend on it are computed anew.
 """
 AFTER_TRAINING = """\
-`graph_memory`, `table_memory` and `edges_per_block` say where and how, not what: no result depends
-on them. Each model has a recipe of its own beside these defaults (`presets/training.toml`).
+Each model has its own values beside these defaults (`presets/training.toml`).
 """
 PRESETS_HEAD = """\
 ## Presets
@@ -159,7 +150,7 @@ def preset_rows() -> list[str]:
         f"| `--{name}` | " + " | ".join(cells) + " |"
         for name, cells in (("model", models), ("samplers", samplers))
     ]
-    for stage in STAGES:
+    for stage in SECTIONS:
         for field in fields(CONFIGS[stage]):
             cells = [
                 " / ".join(
@@ -175,7 +166,7 @@ def preset_rows() -> list[str]:
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
-    for stage in STAGES:
+    for stage in SECTIONS:
         table = "\n".join(rows(stage))
         parts.append(
             f"## {stage.capitalize().replace('_', '-')}\n\n"

@@ -19,7 +19,6 @@ from clusterea.config import (
 )
 from clusterea.errors import InputError
 from clusterea.models import ENCODERS
-from clusterea.samplers import SAMPLERS
 from clusterea.samplers.classifiers import CLASSIFIERS
 
 DEFAULT = TrainingConfig()
@@ -70,7 +69,7 @@ class TestZeroMeansNone:
         assert TrainingConfig(**changes) == TrainingConfig(**{name: None})  # type: ignore[arg-type]
         assert getattr(with_settings(DEFAULT, [f"{name}=0"]), name) is None
 
-    @pytest.mark.parametrize("name", ["dimension", "epochs", "negatives_per_seed", "redraw_every"])
+    @pytest.mark.parametrize("name", ["dimension", "epochs", "negatives_per_seed"])
     def test_but_not_elsewhere(self, name: str) -> None:
         with pytest.raises(InputError, match=rf"{name} must be an int in \[1, inf\). Got 0"):
             TrainingConfig(**{name: 0})  # type: ignore[arg-type]
@@ -82,7 +81,6 @@ class TestRefused:
         [
             ({"fanout": -1}, r"fanout must be an int in \[1, inf\). Got -1 instead."),
             ({"seeds_per_step": -5}, r"seeds_per_step must be an int in \[1, inf\). Got -5"),
-            ({"edges_per_block": 0}, r"edges_per_block must be an int in \[1, inf\)"),
             ({"learning_rate": 0.0}, r"learning_rate must be a number in \(0, inf\). Got 0.0"),
             ({"learning_rate": float("nan")}, r"learning_rate must be a number in \(0, inf\)"),
             ({"learning_rate": float("inf")}, r"learning_rate must be a number in \(0, inf\)"),
@@ -94,8 +92,6 @@ class TestRefused:
             ({"loss": "nhms"}, "unknown loss 'nhms'; choose one of nhsm, margin. Did you mean"),
             ({"optimizer": "adamw"}, "unknown optimizer 'adamw'.*Did you mean 'adam'"),
             ({"activation": "gelu"}, "unknown activation 'gelu'; choose one of tanh, relu"),
-            ({"graph_memory": "gpu"}, "unknown graph_memory 'gpu'; choose one of auto, host"),
-            ({"table_memory": "disk"}, "unknown table_memory 'disk'"),
             ({"optimizer": "sgd"}, "optimizer must be adam where fanout is set.*Got sgd"),
         ],
     )
@@ -124,9 +120,6 @@ class TestParseSetting:
             ("fanout=none", "fanout", None),
             ("seeds_per_step=all", "seeds_per_step", None),
             ("negatives_per_step=64", "negatives_per_step", 64),
-            ("mixed_precision=false", "mixed_precision", False),
-            ("mixed_precision=True", "mixed_precision", True),
-            ("graph_memory=host", "graph_memory", "host"),
         ],
     )
     def test_good(self, text: str, name: str, value: object) -> None:
@@ -145,8 +138,6 @@ class TestParseSetting:
             ("epochs=none", "epochs must be of type int. Got 'none'"),
             ("dropout=half", "dropout must be of type float. Got 'half'"),
             ("dropout=1", r"dropout must be a number in \[0, 1\). Got 1.0"),
-            ("mixed_precision=maybe", "mixed_precision must be of type bool. Got 'maybe'"),
-            ("mixed_precision=", "mixed_precision must be of type bool. Got ''"),
             ("optimizer=sgd", "optimizer must be adam where fanout is set"),
             ("model=rrea", "choose the model with --model"),
         ],
@@ -156,18 +147,22 @@ class TestParseSetting:
             with_settings(DEFAULT, [text])
 
 
-class TestRecipeFields:
-    PLACES = ("graph_memory", "table_memory", "edges_per_block")
+class TestBooleans:
+    MATCHING = MatchingConfig()
 
-    def test_places_are_no_part_of_a_recipe(self) -> None:
-        names = {field.name for field in fields(TrainingConfig)}
-        assert set(DEFAULT.recipe()) == names - set(self.PLACES)
-        moved = replace(DEFAULT, graph_memory="host", table_memory="host", edges_per_block=9)
-        assert moved.recipe() == DEFAULT.recipe()
+    @pytest.mark.parametrize(("text", "value"), [("false", False), ("True", True)])
+    def test_good(self, text: str, value: bool) -> None:
+        found = with_settings(self.MATCHING, [f"abstain={text}"], stage="matching")
+        assert found.abstain is value
 
-    def test_everything_else_is(self) -> None:
-        assert replace(DEFAULT, seed=1).recipe() != DEFAULT.recipe()
-        assert replace(DEFAULT, learning_rate=0.1).recipe() != DEFAULT.recipe()
+    @pytest.mark.parametrize("text", ["maybe", ""])
+    def test_bad(self, text: str) -> None:
+        with pytest.raises(InputError, match=f"abstain must be of type bool. Got {text!r}"):
+            with_settings(self.MATCHING, [f"abstain={text}"], stage="matching")
+
+
+def test_every_field_is_in_the_recipe() -> None:
+    assert set(DEFAULT.recipe()) == {field.name for field in fields(TrainingConfig)}
 
 
 class TestSampling:
@@ -176,13 +171,9 @@ class TestSampling:
         [
             ({"num_batches": 0}, r"num_batches must be an int in \[1, inf\). Got 0"),
             ({"max_batch": 0}, r"max_batch must be an int in \[1, inf\). Got 0"),
-            ({"kmeans_rounds": 0}, r"kmeans_rounds must be an int in \[1, inf\). Got 0"),
             ({"kmeans_starts": 0}, r"kmeans_starts must be an int in \[1, inf\). Got 0"),
-            ({"gcn_units": 0}, r"gcn_units must be an int in \[1, inf\). Got 0"),
             ({"gcn_epochs": -3}, r"gcn_epochs must be an int in \[1, inf\). Got -3"),
             ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
-            ({"kmeans_tolerance": 0.0}, r"kmeans_tolerance must be a number in \(0, inf\). Got 0"),
-            ({"gcn_rate": float("nan")}, r"gcn_rate must be a number in \(0, inf\). Got nan"),
             ({"largest_share": 1.0}, r"largest_share must be a number in \(1, inf\). Got 1.0"),
             ({"largest_share": float("inf")}, r"largest_share must be a number in \(1, inf\)"),
             ({"largest_share": float("nan")}, r"largest_share must be a number in \(1, inf\)"),
@@ -201,31 +192,6 @@ class TestSampling:
             changes: dict[str, Any] = {"classifier": name}
             assert SamplingConfig(**changes).classifier == name
 
-    @pytest.mark.parametrize("sampler", SAMPLERS)
-    def test_a_recipe_leaves_out_what_belongs_to_another_sampler(self, sampler: str) -> None:
-        recipe = SAMPLING.recipe(sampler)
-        assert {"num_batches", "max_batch", "seed"} <= set(recipe)
-        of_cmcs = {"classifier", "kmeans_rounds", "kmeans_tolerance", "kmeans_starts"}
-        of_iscs = {"gcn_units", "gcn_epochs", "gcn_rate"}
-        assert bool(of_cmcs & set(recipe)) == sampler.startswith("cmcs")
-        assert bool(of_iscs & set(recipe)) == sampler.startswith("iscs")
-        own = of_cmcs if sampler == "cmcs" else of_iscs if sampler.startswith("iscs") else set()
-        assert own <= set(recipe)
-
-    def test_a_change_is_seen_by_those_whom_it_concerns(self) -> None:
-        for change, concerned in (
-            ({"num_batches": 9}, set(SAMPLERS)),
-            ({"seed": 9}, set(SAMPLERS)),
-            ({"max_batch": 9}, set(SAMPLERS)),
-            ({"kmeans_rounds": 9}, {"cmcs"}),
-            ({"classifier": "xgboost"}, {"cmcs"}),
-            ({"gcn_epochs": 9}, {"iscs", "iscs-reverse"}),
-        ):
-            base = SamplingConfig(classifier="softmax")
-            changed: SamplingConfig = replace(base, **change)
-            different = {name for name in SAMPLERS if base.recipe(name) != changed.recipe(name)}
-            assert different == concerned
-
 
 class TestPropagation:
     @pytest.mark.parametrize(
@@ -235,9 +201,6 @@ class TestPropagation:
             ({"features": 0}, r"features must be an int in \[1, inf\). Got 0"),
             ({"rounds": -1}, r"rounds must be an int in \[0, inf\). Got -1"),
             ({"seed": -1}, r"seed must be an int in \[0, inf\). Got -1"),
-            ({"self_weight": -0.1}, r"self_weight must be a number in \[0, inf\). Got -0.1"),
-            ({"own_weight": float("nan")}, r"own_weight must be a number in \[0, inf\). Got nan"),
-            ({"hub_damping": float("inf")}, r"hub_damping must be a number in \[0, inf\). Got inf"),
         ],
     )
     def test_what_is_refused(self, changes: dict[str, Any], message: str) -> None:

@@ -106,7 +106,7 @@ def test_so_do_align_and_fuse(folder: Path) -> None:
     for wrong, message in (
         ({"device": "tpu"}, "^device must be auto, cpu or cuda"),
         ({"settings": ["epochs"]}, "^settings must be FIELD=VALUE"),
-        ({"model": ","}, "^model must name an encoder"),
+        ({"model": ","}, "^model must name at least one encoder"),
     ):
         with pytest.raises(InputError, match=message):
             clusterea.align(benchmark, preset="fast", **wrong)

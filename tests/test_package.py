@@ -172,7 +172,7 @@ def test_reading_data_needs_neither_torch_nor_the_parsers_of_other_formats(tmp_p
     (tmp_path / "ent_links").write_text("a\tx\n")
     code = (
         "import sys\n"
-        "for name in ('torch', 'pyoxigraph', 'httpx', 'platformdirs', 'yaml', 'typer', 'rich'):\n"
+        "for name in ('torch', 'pyoxigraph', 'pooch', 'yaml', 'typer', 'rich'):\n"
         "    sys.modules[name] = None\n"  # importing it now fails
         "import clusterea\n"
         f"print(clusterea.load({str(tmp_path)!r}))\n"

@@ -12,7 +12,7 @@ import pytest
 from clusterea.config import (
     LABEL_PROPAGATION,
     PRESETS,
-    STAGES,
+    SECTIONS,
     Config,
     FusionConfig,
     MatchingConfig,
@@ -23,8 +23,8 @@ from clusterea.config import (
     config_with,
     preset,
     training_config,
+    with_reverse,
 )
-from clusterea.config.preset import both_ways
 from clusterea.errors import InputError
 from clusterea.models import check_model
 from clusterea.samplers import find_sampler
@@ -46,21 +46,21 @@ def table(name: str) -> dict[str, Any]:
 
 class TestFiles:
     def test_stages_are_those_of_the_config(self) -> None:
-        assert tuple(KINDS) == STAGES
-        assert {field.name for field in fields(Config)} == {*STAGES, "models", "samplers"}
+        assert tuple(KINDS) == SECTIONS
+        assert {field.name for field in fields(Config)} == {*SECTIONS, "models", "samplers"}
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_hold_known_fields_only(self, name: str) -> None:
         data = table(name)
-        assert set(data) <= {"models", "samplers", "sizes", *STAGES}
+        assert set(data) <= {"models", "samplers", "sizes", *SECTIONS}
         for part in (data, *data["sizes"]):
-            for stage in STAGES:
+            for stage in SECTIONS:
                 known = {field.name for field in fields(KINDS[stage])}
                 assert set(part.get(stage, {})) <= known
                 # The seed is the caller's; models are named for all stages.
                 assert not {"seed", "model"} & set(part.get(stage, {}))
         for row in data["sizes"]:
-            assert set(row) <= {"entities", *STAGES}
+            assert set(row) <= {"entities", *SECTIONS}
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_sizes_rise_and_the_last_has_no_bound(self, name: str) -> None:
@@ -114,7 +114,7 @@ class TestSizes:
         data = table(name)
         config = preset(name, entities)
         assert config.sampling.num_batches == (5, 10, 30)[row]
-        for stage in set(STAGES) - {"training"}:
+        for stage in set(SECTIONS) - {"training"}:
             own = getattr(config, stage)
             said = data.get(stage, {}) | data["sizes"][row].get(stage, {})
             assert own == KINDS[stage](**said)
@@ -178,7 +178,7 @@ class TestModel:
 
     @pytest.mark.parametrize("model", ["", ",", " , "])
     def test_none_is_refused(self, model: str) -> None:
-        with pytest.raises(InputError, match="--model must name an encoder at least. Got"):
+        with pytest.raises(InputError, match="--model must name at least one encoder. Got"):
             preset("default", 1000, model=model)
 
     def test_settings_come_after_it(self) -> None:
@@ -241,7 +241,7 @@ class TestSamplers:
         ],
     )
     def test_iscs_means_both_directions(self, named: list[str], meant: tuple[str, ...]) -> None:
-        assert both_ways(named) == meant
+        assert with_reverse(named) == meant
         assert preset("default", 1000, samplers=named).samplers == meant
 
 
@@ -249,7 +249,7 @@ class TestChanges:
     def test_the_seed_reaches_every_stage(self) -> None:
         for seed in (0, 7):
             config = preset("paper", 1000, seed=seed)
-            assert {getattr(config, stage).seed for stage in STAGES} == {seed}
+            assert {getattr(config, stage).seed for stage in SECTIONS} == {seed}
 
     def test_settings_win(self) -> None:
         config = preset(
@@ -286,7 +286,7 @@ class TestChanges:
 
     def test_as_a_table(self) -> None:
         found = preset("paper", 1000).to_dict()
-        assert set(found) == {*STAGES, "models", "samplers"}
+        assert set(found) == {*SECTIONS, "models", "samplers"}
         assert found["training"]["epochs"] == 20
         assert found["models"] == ("dual-amn",)
         assert found["samplers"] == ("cmcs", "iscs", "iscs-reverse")
@@ -315,10 +315,10 @@ class TestErrors:
                 "trainig.epochs=3",
                 "unknown setting 'trainig.epochs'.*Did you mean 'training.epochs'",
             ),
-            ("evaluation.hits=3", "unknown setting 'evaluation.hits'. The nearest of 67 are "),
+            ("evaluation.hits=3", r"unknown setting 'evaluation.hits'. The nearest of \d+ are "),
             (
                 "samplers=cmcs",
-                "unknown setting 'samplers'. The nearest of 67 are (.*, ){4}[a-z._]*.$",
+                r"unknown setting 'samplers'. The nearest of \d+ are (.*, ){4}[a-z._]*.$",
             ),
             ("training.epochs", "--set must be FIELD=VALUE, as .*epochs=10. Got 'training.epochs'"),
             ("training.model=rrea", "choose the model with --model"),

@@ -619,7 +619,7 @@ class TestRefused:
             (["--preset", "papper"], "unknown preset 'papper'.*Did you mean 'paper'"),
             (["--model", "dual-anm"], "unknown model 'dual-anm'.*Did you mean 'dual-amn'"),
             (["--model", "dual-amn,label-propagtion"], "Did you mean 'label-propagation'"),
-            (["--model", ","], "--model must name an encoder at least. Got ','"),
+            (["--model", ","], "--model must name at least one encoder. Got ','"),
             (["--set", "self_training.folds=0"], r"folds must be an int in \[1, inf\). Got 0"),
             (["--set", "matching.held_out=1"], r"held_out must be a number in \[0, 1\). Got 1.0"),
             (["--samplers", "cmcs,isc"], "unknown sampler 'isc'.*Did you mean 'iscs'"),

@@ -121,7 +121,7 @@ class TestAgain:
         assert kept("matching.method=best") == IN_ROUNDS[:-1]
         assert kept("self_training.threshold=0.2") == IN_ROUNDS[:3]
         assert kept("fusion.candidates=5") == IN_ROUNDS[:2]
-        assert kept("propagation.own_weight=0.5") == ["training"]
+        assert kept("propagation.rounds=1") == ["training"]
         assert kept("training.dimension=24") == ["propagation"]
         assert kept("matching.held_out=0.6") == []
         assert kept() == IN_ROUNDS  # the first settings again: all still there

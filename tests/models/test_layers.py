@@ -268,5 +268,5 @@ def test_outputs_have_the_papers_widths() -> None:
 def test_relational_models_ask_for_what_they_read() -> None:
     graph = union(HAND)
     encoder, rows = build("rrea", graph)
-    with pytest.raises(ValueError, match="neighbors and incident must be there"):
+    with pytest.raises(ValueError, match="neighbors and incident must be given"):
         encoder.inputs(rows, None, None)

@@ -43,7 +43,6 @@ def quick(*settings: str, samplers: Sequence[str] = ("cmcs", "iscs"), seed: int 
         "sampling.num_batches=3",
         "sampling.classifier=softmax",
         "sampling.gcn_epochs=15",
-        "sampling.gcn_units=8",
         "sampling.kmeans_starts=2",
         "fusion.candidates=10",
         "fusion.sinkhorn_rounds=20",

@@ -21,7 +21,7 @@ import clusterea.samplers
 import clusterea.training
 from clusterea.config import config_with
 from clusterea.errors import InputError
-from clusterea.graph.metis import MetisBeside
+from clusterea.graph.metis import RunningMetis, begin
 from clusterea.pipeline import AlignmentResult, Observer, StageCost, align
 from clusterea.pipeline.artifacts import read_artifact
 from clusterea.pipeline.stored import stored_trial
@@ -233,7 +233,7 @@ class TestResume:
         before = digests(run)
         fresh = align(given.task, quick(), CPU)
         forbid(monkeypatch, *PLACES)
-        monkeypatch.setattr(clusterea.pipeline.cuts, "MetisBeside", None)
+        monkeypatch.setattr(clusterea.pipeline.cuts, "begin", None)
         found = align(given.task, quick(), CPU, workspace=Workspace(run))
         assert all(cost.reused for cost in found.timings)
         assert digests(run) == before
@@ -617,22 +617,21 @@ class TestMetis:
     """Its processes run beside training, and never longer than `align`."""
 
     @pytest.fixture
-    def begun(self, monkeypatch: pytest.MonkeyPatch) -> list[MetisBeside]:
-        processes: list[MetisBeside] = []
+    def begun(self, monkeypatch: pytest.MonkeyPatch) -> list[RunningMetis]:
+        processes: list[RunningMetis] = []
 
-        class Recorded(MetisBeside):
-            def __init__(self, *arguments: Any) -> None:
-                super().__init__(*arguments)
-                processes.append(self)
+        def recorded(*arguments: Any) -> RunningMetis:
+            processes.append(begin(*arguments))
+            return processes[-1]
 
-        monkeypatch.setattr(clusterea.pipeline.cuts, "MetisBeside", Recorded)
+        monkeypatch.setattr(clusterea.pipeline.cuts, "begin", recorded)
         return processes
 
     @pytest.mark.parametrize("stage", ["train", "sample"])
     def test_they_are_stopped_when_a_stage_raises(
         self,
         stage: str,
-        begun: list[MetisBeside],
+        begun: list[RunningMetis],
         given: Benchmark,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -642,13 +641,13 @@ class TestMetis:
         assert len(begun) == 2
         assert all(each._process.poll() is not None for each in begun)
 
-    def test_they_are_over_in_the_end(self, begun: list[MetisBeside], given: Benchmark) -> None:
+    def test_they_are_over_in_the_end(self, begun: list[RunningMetis], given: Benchmark) -> None:
         align(given.task, quick(samplers=["iscs-reverse"]), CPU)
         assert len(begun) == 1
         assert begun[0]._process.poll() is not None
 
     def test_none_is_begun_where_none_is_needed(
-        self, begun: list[MetisBeside], given: Benchmark
+        self, begun: list[RunningMetis], given: Benchmark
     ) -> None:
         align(given.task, quick(samplers=["cmcs", "vps"]), CPU)
         assert not begun

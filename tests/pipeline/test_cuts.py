@@ -10,7 +10,7 @@ import pytest
 from small_runs import benchmark
 
 from clusterea.graph import metis
-from clusterea.graph.metis import MetisBeside
+from clusterea.graph.metis import RunningMetis
 from clusterea.graph.subtask import subtask
 from clusterea.pipeline import cuts as module
 from clusterea.pipeline.artifacts import Artifacts
@@ -26,19 +26,18 @@ def task() -> AlignmentTask:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[MetisBeside]:
-    processes: list[MetisBeside] = []
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[RunningMetis]:
+    processes: list[RunningMetis] = []
 
-    class Recorded(MetisBeside):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            processes.append(self)
+    def recorded(*arguments: Any) -> RunningMetis:
+        processes.append(metis.begin(*arguments))
+        return processes[-1]
 
-    monkeypatch.setattr(module, "MetisBeside", Recorded)
+    monkeypatch.setattr(module, "begin", recorded)
     return processes
 
 
-def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[MetisBeside]) -> None:
+def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[RunningMetis]) -> None:
     with Cuts(Artifacts(None), "task-0", task) as cuts:
         cuts.begin(["cmcs", "iscs", "iscs-reverse", "metis-cps", "vps"], 4, 1)
         assert len(begun) == 2  # one a side
@@ -48,7 +47,7 @@ def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[MetisBe
         assert process._process.poll() is not None
 
 
-def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[MetisBeside]) -> None:
+def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[RunningMetis]) -> None:
     with Cuts(Artifacts(None), "task-0", task) as cuts:
         cuts.begin(["iscs"], 4, 1)
         for parts, seed in ((4, 2), (5, 1)):
@@ -58,14 +57,14 @@ def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[MetisBe
     assert begun[0]._process.poll() is not None
 
 
-def test_one_part_needs_nobody(task: AlignmentTask, begun: list[MetisBeside]) -> None:
+def test_one_part_needs_nobody(task: AlignmentTask, begun: list[RunningMetis]) -> None:
     with Cuts(Artifacts(None), "task-0", task) as cuts:
         cuts.begin(["iscs", "metis-cps-reverse"], 1, 0)
         assert not begun
         assert not cuts(task.graphs.source, 1, 0).any()
 
 
-def test_an_error_stops_them(task: AlignmentTask, begun: list[MetisBeside]) -> None:
+def test_an_error_stops_them(task: AlignmentTask, begun: list[RunningMetis]) -> None:
     with (
         pytest.raises(KeyboardInterrupt),
         Cuts(Artifacts(None), "task-0", task) as cuts,
@@ -78,7 +77,7 @@ def test_an_error_stops_them(task: AlignmentTask, begun: list[MetisBeside]) -> N
 
 class TestKept:
     def test_with_the_run(
-        self, task: AlignmentTask, begun: list[MetisBeside], tmp_path: Path
+        self, task: AlignmentTask, begun: list[RunningMetis], tmp_path: Path
     ) -> None:
         def cut(seed: int) -> Any:
             with Cuts(Artifacts(Workspace(tmp_path)), "task-0", task) as cuts:
@@ -93,7 +92,7 @@ class TestKept:
         assert len(list(tmp_path.glob("metis-*"))) == 2
 
     def test_sides_are_not_taken_for_each_other(
-        self, task: AlignmentTask, begun: list[MetisBeside], tmp_path: Path
+        self, task: AlignmentTask, begun: list[RunningMetis], tmp_path: Path
     ) -> None:
         artifacts = Artifacts(Workspace(tmp_path))
         with Cuts(artifacts, "task-0", task) as cuts:

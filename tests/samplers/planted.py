@@ -22,14 +22,8 @@ def settings(**changes: Any) -> SamplingConfig:
         "max_batch": None,
         "largest_share": 2.0,
         "classifier": "softmax",
-        "kmeans_rounds": 50,
-        "kmeans_tolerance": 1e-4,
         "kmeans_starts": 2,
-        "gcn_units": 8,
         "gcn_epochs": 20,
-        "gcn_rate": 0.02,
-        "smoothing": 0.9,
-        "smoothing_rounds": 5,
         "seed": 0,
     }
     return SamplingConfig(**(quick | changes))

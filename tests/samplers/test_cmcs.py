@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from planted import planted, settings, unrelated
 
-from clusterea.samplers import Place, classifiers
+from clusterea.samplers import Resources, classifiers
 from clusterea.samplers.cmcs import cmcs, standardized
 from clusterea.types import AlignmentTask
 
@@ -40,10 +40,10 @@ class TestStandardized:
 def test_a_dimension_in_other_units_does_not_rule() -> None:
     benchmark, embeddings, _ = planted()
     config = settings()
-    wanted = cmcs(benchmark.task, embeddings, config, Place())
+    wanted = cmcs(benchmark.task, embeddings, config, Resources())
     noise = torch.randn(160, 1, generator=torch.Generator().manual_seed(0))
     loud = embeddings.map(lambda side: torch.cat([side, 1e4 * noise], 1))
-    heard = cmcs(benchmark.task, loud, config, Place())
+    heard = cmcs(benchmark.task, loud, config, Resources())
     assert heard.sizes().source != [160, 0, 0, 0]
     # Labels may be numbered otherwise; who is with whom may not.
     together = [
@@ -59,7 +59,7 @@ def test_no_mini_batch_is_larger_than_its_share(classifier: str, share: float) -
         pytest.importorskip("xgboost")
     task, embeddings = unrelated()
     config = settings(classifier=classifier, largest_share=share, num_batches=7)
-    for sizes in cmcs(task, embeddings, config, Place()).sizes():
+    for sizes in cmcs(task, embeddings, config, Resources()).sizes():
         assert max(sizes) <= np.ceil(share * 60 / 7)
 
 
@@ -78,7 +78,7 @@ def test_odd_clusters(classifier: str, kind: str) -> None:
     else:
         count = {"fewer than clusters": 3, "one": 1, "none": 0}[kind]
         task = AlignmentTask(task.graphs, task.seeds[:count])
-    partition = cmcs(task, embeddings, settings(classifier=classifier, num_batches=5), Place())
+    partition = cmcs(task, embeddings, settings(classifier=classifier, num_batches=5), Resources())
     for sizes in partition.sizes():
         assert sum(sizes) == 60
         assert max(sizes) <= 24
@@ -89,4 +89,4 @@ def test_an_unknown_classifier_is_found_out_before_any_work() -> None:
     config = settings()
     object.__setattr__(config, "classifier", "forest")
     with pytest.raises(ValueError, match="unknown classifier 'forest'"):
-        cmcs(task, embeddings, config, Place())
+        cmcs(task, embeddings, config, Resources())

@@ -33,7 +33,7 @@ def slow_scores(
     Z is A X, standardized by the mean and deviation of the rows that the known nodes hear from.
     """
     draw = generator(config.seed, "gcn")
-    units, classes = config.gcn_units, config.num_batches
+    units, classes = gcn.UNITS, config.num_batches
     first = glorot(features.shape[1], units, generator=draw).detach().double().requires_grad_()
     second = glorot(units, classes, generator=draw).detach().double().requires_grad_()
     biases = [torch.zeros(n, dtype=torch.float64, requires_grad=True) for n in (units, classes)]
@@ -45,7 +45,7 @@ def slow_scores(
     def scores() -> Tensor:
         return adjacency @ torch.relu(inputs @ first + biases[0]) @ second + biases[1]
 
-    optimizer = torch.optim.Adam([first, second, *biases], lr=config.gcn_rate)
+    optimizer = torch.optim.Adam([first, second, *biases], lr=gcn.RATE)
     for _ in range(config.gcn_epochs):
         optimizer.zero_grad()
         chances = scores()[known].log_softmax(1)
@@ -56,19 +56,19 @@ def slow_scores(
 
 
 def slow_smoothing(
-    side: KnowledgeGraph, own: Tensor, known: list[int], labels: list[int], config: SamplingConfig
+    side: KnowledgeGraph, own: Tensor, known: list[int], labels: list[int]
 ) -> Tensor:
     """Each node's chances, mixed with the weighted mean of those around it, round by round."""
     adjacency, nodes = dense(side), side.num_entities
     truth = dict(zip(known, torch.eye(own.shape[1], dtype=torch.float64)[labels], strict=True))
     chances = [truth.get(node, own[node]) for node in range(nodes)]
-    for _ in range(config.smoothing_rounds):
+    for _ in range(gcn.SMOOTHING_ROUNDS):
         means = [
             sum((adjacency[v, u] * chances[u] for u in range(nodes)), start=torch.zeros(()))
             / adjacency[v].sum()
             for v in range(nodes)
         ]
-        part = config.smoothing
+        part = gcn.SMOOTHING
         chances = [truth.get(v, (1 - part) * own[v] + part * means[v]) for v in range(nodes)]
     return torch.stack(chances)
 
@@ -82,11 +82,12 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestAgainstTheDenseComputation:
     @pytest.mark.parametrize("epochs", [1, 7])
     @pytest.mark.parametrize("count", [5, 20])
-    def test_the_network(self, count: int, epochs: int) -> None:
+    def test_the_network(self, count: int, epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gcn, "SMOOTHING_ROUNDS", 0)
         task, embeddings = unrelated(2)
         known = torch.from_numpy(task.seeds[:count, 1].copy())
         labels = torch.arange(count) % 4
-        config = settings(gcn_epochs=epochs, seed=6, smoothing_rounds=0)
+        config = settings(gcn_epochs=epochs, seed=6)
         arguments = task.graphs.target, embeddings.target, known, labels, config
         result = classify_nodes(*arguments, CPU)
         assert result.shape == (60, 4)
@@ -99,21 +100,28 @@ class TestAgainstTheDenseComputation:
 
     @pytest.mark.parametrize("smoothing", [0.0, 0.6, 1.0])
     @pytest.mark.parametrize("rounds", [1, 4])
-    def test_the_smoothing(self, smoothing: float, rounds: int) -> None:
+    def test_the_smoothing(
+        self, smoothing: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(gcn, "SMOOTHING", smoothing)
+        monkeypatch.setattr(gcn, "SMOOTHING_ROUNDS", rounds)
         task, embeddings = unrelated(3, entities=20)
         known, labels = torch.tensor([3, 17, 9]), torch.tensor([2, 0, 2])
-        config = settings(smoothing=smoothing, smoothing_rounds=rounds, gcn_epochs=3)
+        config = settings(gcn_epochs=3)
         arguments = task.graphs.target, embeddings.target, known, labels, config
         own = slow_scores(*arguments).softmax(1)
-        wanted = slow_smoothing(task.graphs.target, own, known.tolist(), labels.tolist(), config)
+        wanted = slow_smoothing(task.graphs.target, own, known.tolist(), labels.tolist())
         result = classify_nodes(*arguments, CPU).double().exp()
         torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
 
-    def test_who_is_three_hops_away_has_no_part_in_training(self) -> None:
+    def test_who_is_three_hops_away_has_no_part_in_training(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(gcn, "SMOOTHING_ROUNDS", 0)
         draw = torch.Generator().manual_seed(0)
         features = torch.randn(10, 3, generator=draw)
         known, labels = torch.tensor([0, 1]), torch.tensor([0, 1])
-        config = settings(gcn_epochs=3, smoothing_rounds=0, num_batches=2)
+        config = settings(gcn_epochs=3, num_batches=2)
         # Nodes 0 and 1 hear as far as node 3, and so does node 2 but for node 4.
         before = classify_nodes(LINE, features, known, labels, config, CPU)
         features[5:] *= -1
@@ -136,7 +144,7 @@ def test_chances_sum_to_one(count: int, nodes: int) -> None:
     side = graph([(i, 0, i + 1) for i in range(nodes - 1)], nodes, 1)
     features = torch.randn(nodes, 3, generator=torch.Generator().manual_seed(nodes))
     known = torch.arange(min(count, nodes))
-    config = settings(gcn_epochs=2, smoothing_rounds=3)
+    config = settings(gcn_epochs=2)
     result = classify_nodes(side, features, known, known % 4, config, CPU)
     assert result.isfinite().all()
     if count:
@@ -148,18 +156,19 @@ def test_chances_sum_to_one(count: int, nodes: int) -> None:
 def test_a_known_node_that_hears_nobody() -> None:
     side = graph([(1, 0, 2), (2, 0, 3)], 5, 1)
     features = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    config = settings(gcn_epochs=5, smoothing_rounds=3)
+    config = settings(gcn_epochs=5)
     result = classify_nodes(side, features, torch.tensor([0]), torch.tensor([2]), config, CPU)
     assert result.isfinite().all()
     assert int(result[0].argmax()) == 2
 
 
-def test_it_learns_what_it_is_told() -> None:
+def test_it_learns_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark, embeddings, truth = planted()
     community = torch.from_numpy(truth.target)
     known = torch.from_numpy(benchmark.task.seeds[:, 1].copy())
     side = benchmark.task.graphs.target
     for rounds in (0, 5):
-        config = settings(gcn_epochs=150, smoothing_rounds=rounds)
+        monkeypatch.setattr(gcn, "SMOOTHING_ROUNDS", rounds)
+        config = settings(gcn_epochs=150)
         scores = classify_nodes(side, embeddings.target, known, community[known], config, CPU)
         assert float((scores.argmax(1) == community).double().mean()) > 0.95

@@ -7,7 +7,7 @@ import pytest
 import torch
 from planted import CPU, planted, settings, unrelated
 
-from clusterea.samplers import Place, metis_cut
+from clusterea.samplers import Resources, metis_cut
 from clusterea.samplers.gcn import classify_nodes
 from clusterea.samplers.iscs import iscs
 from clusterea.types import AlignmentTask
@@ -15,14 +15,14 @@ from clusterea.types import AlignmentTask
 
 def test_the_source_has_metis_s_parts() -> None:
     task, embeddings = unrelated()
-    labels = iscs(task, embeddings, settings(seed=3), Place()).labels
+    labels = iscs(task, embeddings, settings(seed=3), Resources()).labels
     assert labels.source.tolist() == metis_cut(task.graphs.source, 4, 3).tolist()
 
 
 def test_the_target_has_what_the_gcn_says() -> None:
     benchmark, embeddings, _ = planted()
     task, config = benchmark.task, settings(gcn_epochs=150)
-    labels = iscs(task, embeddings, config, Place()).labels
+    labels = iscs(task, embeddings, config, Resources()).labels
     seeds = torch.from_numpy(task.seeds.copy())
     parts = labels.source[seeds[:, 0]]
     scores = classify_nodes(task.graphs.target, embeddings.target, seeds[:, 1], parts, config, CPU)
@@ -37,14 +37,14 @@ def test_no_part_of_the_target_is_larger_than_its_share(share: float) -> None:
     inside = np.flatnonzero(first == first[0])
     task = AlignmentTask(task.graphs, np.stack([inside, inside], 1))
     config = settings(largest_share=share, gcn_epochs=100)
-    sizes = iscs(task, embeddings, config, Place()).sizes()
+    sizes = iscs(task, embeddings, config, Resources()).sizes()
     assert max(sizes.target) <= np.ceil(share * 60 / 4)
     assert sum(sizes.target) == 60
 
 
 def test_the_source_s_embeddings_are_not_read() -> None:
     task, embeddings = unrelated()
-    one = iscs(task, embeddings, settings(), Place())
+    one = iscs(task, embeddings, settings(), Resources())
     embeddings.source.fill_(torch.nan)
-    other = iscs(task, embeddings, settings(), Place())
+    other = iscs(task, embeddings, settings(), Resources())
     assert torch.equal(one.labels.target, other.labels.target)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planted import settings, unrelated
 
 from clusterea.graph.metis import SimpleGraph, metis
-from clusterea.samplers import Place
+from clusterea.samplers import Resources
 from clusterea.samplers.metis_cps import HEAVY, _paired, metis_cps
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 from small_graphs import graph
@@ -39,7 +39,7 @@ def test_edges_between_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[metis_cps.__module__], "metis", spy)
     task = AlignmentTask(Pair(graph([], 6, 1), LINE), SEEDS)
     nothing = Pair(torch.empty(6, 0), torch.empty(6, 0))
-    metis_cps(task, nothing, settings(num_batches=2), Place(cut=fixed_cut))
+    metis_cps(task, nothing, settings(num_batches=2), Resources(cut=fixed_cut))
     wanted = {
         (0, 1): HEAVY,  # two seeds of part 0, joined already
         (0, 3): HEAVY,  # tied now
@@ -58,7 +58,7 @@ def test_parts_follow_their_seeds_whatever_metis_calls_them() -> None:
         parts = (np.arange(10) // 5 + turn) % 2
         seeds = np.array([[0, 1], [1, 2], [7, 8]])
         task = AlignmentTask(Pair(clique, clique), seeds)
-        place = Place(cut=lambda graph, num_parts, seed, parts=parts: parts)  # type: ignore[misc]
+        place = Resources(cut=lambda graph, num_parts, seed, parts=parts: parts)  # type: ignore[misc]
         nothing = Pair(torch.empty(10, 0), torch.empty(10, 0))
         labels = metis_cps(task, nothing, settings(num_batches=2), place).labels
         assert labels.target.tolist() == parts.tolist()
@@ -78,6 +78,6 @@ def test_parts_are_paired_so_that_most_seeds_stay_together(parts: int, seed: int
 
 def test_no_embedding_is_read() -> None:
     task, embeddings = unrelated()
-    one = metis_cps(task, embeddings, settings(), Place())
-    other = metis_cps(task, embeddings.map(torch.zeros_like), settings(), Place())
+    one = metis_cps(task, embeddings, settings(), Resources())
+    other = metis_cps(task, embeddings.map(torch.zeros_like), settings(), Resources())
     assert torch.equal(one.labels.target, other.labels.target)

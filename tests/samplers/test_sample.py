@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from clusterea.config import SamplingConfig
 from clusterea.evaluation.overlap import overlap
-from clusterea.samplers import SAMPLERS, Place, classifiers, sample
+from clusterea.samplers import SAMPLERS, Resources, Sampler, classifiers, recipe, sample
 from clusterea.types import AlignmentTask, KnowledgeGraph, Pair, Partition
 from small_graphs import graph, random_pair
 
@@ -102,7 +103,7 @@ def test_mini_batches_are_rather_evened_than_split(name: str) -> None:
 @every_sampler
 def test_without_need_nothing_is_split(name: str) -> None:
     task, embeddings = unrelated()
-    free = SAMPLERS[name](task, embeddings, settings(), Place())
+    free = SAMPLERS[name](task, embeddings, settings(), Resources())
     for most in (None, 60, 10**9):
         bounded = sample(name, task, embeddings, settings(max_batch=most))
         assert bounded.num_batches == 4
@@ -135,7 +136,7 @@ def test_pieces_are_the_sampler_s_own() -> None:
 
 
 def lump(
-    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
+    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, resources: Resources
 ) -> Partition:
     """A sampler that never splits anything."""
     labels = task.graphs.map(lambda graph: torch.zeros(graph.num_entities, dtype=torch.int64))
@@ -147,9 +148,23 @@ def lump(
 def test_a_sampler_that_does_not_split_is_helped_out(most: int, num_batches: int) -> None:
     task, embeddings = unrelated()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SAMPLERS, "lump", lump)
+        patch.setitem(SAMPLERS, "lump", Sampler(lump))
         config = settings(max_batch=most, num_batches=num_batches)
         partition = sample("lump", task, embeddings, config)
     check(partition, task, most)
     # The other mini-batches were empty from the start; those of the split are not.
     assert partition.num_batches == num_batches - 1 + -(-60 // most)
+
+
+@every_sampler
+def test_a_recipe_has_the_settings_that_the_sampler_reads(name: str) -> None:
+    found = set(recipe(name, SamplingConfig()))
+    assert {"num_batches", "max_batch", "largest_share", "seed"} <= found
+    assert {"classifier", "kmeans_starts"} <= found or name != "cmcs"
+    assert ("classifier" in found) == (name == "cmcs")
+    assert ("gcn_epochs" in found) == name.startswith("iscs")
+
+
+def test_settings_that_samplers_name_exist() -> None:
+    named = {field for each in SAMPLERS.values() for field in each.settings}
+    assert named <= {field.name for field in fields(SamplingConfig)}

@@ -11,7 +11,7 @@ for _folder in ("cli", "."):  # so that a program finds what pytest finds
 from tiny_runs import PAPER_SETTINGS, ROUNDS, SHARE, options  # noqa: E402
 
 _FAST = ["propagation.dimension=16", "propagation.features=32", "fusion.candidates=10"]
-_SMALL = ["sampling.num_batches=3", "sampling.gcn_epochs=10", "sampling.gcn_units=8"]
+_SMALL = ["sampling.num_batches=3", "sampling.gcn_epochs=10"]
 KINDS = {
     "fast": [*SHARE, *options("fast", _FAST)],
     "default": ROUNDS,  # few epochs, two encoders, held-out seeds, two rounds

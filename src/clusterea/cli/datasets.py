@@ -50,8 +50,8 @@ def fetch_dataset(
 ) -> None:
     """Downloads a dataset into the cache folder, verifies it, and says where it is.
 
-    An interrupted download goes on where it stopped. The cache is the user's cache folder, or the
-    one that the environment variable CLUSTEREA_CACHE names.
+    The cache is the user's cache folder, or the one that the environment variable CLUSTEREA_CACHE
+    names.
     """
     bar = Progress(
         TextColumn("{task.description}"),

@@ -12,8 +12,8 @@ from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, Run, Seed, Settings
-from clusterea.config import with_settings
-from clusterea.config.preset import both_ways, listed
+from clusterea.config import with_reverse, with_settings
+from clusterea.config.preset import listed
 from clusterea.pipeline import choose_device, load_run, run_in_folder
 from clusterea.workspace import Workspace
 
@@ -37,7 +37,7 @@ def fuse(
     from clusterea.samplers import find_sampler
 
     place = choose_device(device)
-    asked = None if samplers is None else both_ways(listed(samplers))
+    asked = None if samplers is None else with_reverse(listed(samplers))
     for sampler in asked or ():
         find_sampler(sampler)
     before = load_run(run)

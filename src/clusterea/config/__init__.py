@@ -1,10 +1,10 @@
-"""Settings: every number's one home, with its symbol in the paper and its reason."""
+"""Settings: the numbers a user may change, with their symbols in the paper and their reasons."""
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
-from clusterea.config.preset import PRESETS, STAGES, Config, EncoderConfig, config_with, preset
+from clusterea.config.preset import PRESETS, SECTIONS, Config, EncoderConfig, config_with, preset
 from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
-from clusterea.config.sampling import SamplingConfig
+from clusterea.config.sampling import SamplingConfig, with_reverse
 from clusterea.config.self_training import SelfTrainingConfig
 from clusterea.config.settings import with_settings, with_stage_settings
 from clusterea.config.training import Activation, TrainingConfig, training_config
@@ -12,7 +12,7 @@ from clusterea.config.training import Activation, TrainingConfig, training_confi
 __all__ = [
     "LABEL_PROPAGATION",
     "PRESETS",
-    "STAGES",
+    "SECTIONS",
     "Activation",
     "Config",
     "EncoderConfig",
@@ -25,6 +25,7 @@ __all__ = [
     "config_with",
     "preset",
     "training_config",
+    "with_reverse",
     "with_settings",
     "with_stage_settings",
 ]

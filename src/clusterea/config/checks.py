@@ -1,4 +1,4 @@
-"""What a setting may be, and the one sentence for each way of being wrong."""
+"""Checks of single settings, with one error message for each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets: the settings of all stages under one name, as data in `presets/*.toml`."""
+"""Presets: settings of the whole pipeline under one name, from `presets/*.toml`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
 from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
-from clusterea.config.sampling import SamplingConfig
+from clusterea.config.sampling import SamplingConfig, with_reverse
 from clusterea.config.self_training import SelfTrainingConfig
 from clusterea.config.settings import with_stage_settings
 from clusterea.config.training import TrainingConfig, training_config
 from clusterea.errors import InputError, unknown_name
 
 PRESETS = ("paper", "default", "fast")
-STAGES = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
+SECTIONS = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
 EncoderConfig: TypeAlias = TrainingConfig | PropagationConfig
 
 
@@ -36,10 +36,10 @@ class Config:
     samplers: tuple[str, ...]
 
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """The settings of each encoder. One that is named again begins with another seed."""
+        """The settings of each encoder. A repeated name gets another seed."""
         found: list[EncoderConfig] = []
-        for place, name in enumerate(self.models):
-            again = self.models[:place].count(name)
+        for index, name in enumerate(self.models):
+            again = self.models[:index].count(name)
             own: EncoderConfig = self.propagation
             if name == self.training.model:
                 own = self.training
@@ -56,7 +56,7 @@ class Config:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field of every stage."""
+        """Every field of every section."""
         return asdict(self)
 
     @classmethod
@@ -88,26 +88,26 @@ def preset(
     Args:
         name: paper, default or fast.
         larger_side: Entities of the larger graph: K and the epochs depend on it.
-        model: Another encoder than the preset's, or several: `dual-amn,label-propagation`.
-        samplers: Others than the preset's; `iscs` stands for both its directions.
-        seed: Of every stage.
-        settings: As `training.epochs=10`.
+        model: An encoder instead of the preset's, or several: `dual-amn,label-propagation`.
+        samplers: Samplers instead of the preset's; `iscs` stands for both its directions.
+        seed: Of every section.
+        settings: Single changes, such as `training.epochs=10`.
     """
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     table = tomllib.loads(files("clusterea").joinpath(f"presets/{name}.toml").read_text())
-    for row in table.get("sizes", []):  # rising; the first that is large enough counts
+    for row in table.get("sizes", []):  # ascending; the first that is large enough is used
         if larger_side <= row.get("entities", larger_side):
-            for stage in STAGES:
-                table[stage] = table.get(stage, {}) | row.get(stage, {})
+            for section in SECTIONS:
+                table[section] = table.get(section, {}) | row.get(section, {})
             break
     named = tuple(table["models"] if model is None else listed(model))
     if not named:
-        raise InputError(f"--model must name an encoder at least. Got {model!r} instead.")
+        raise InputError(f"--model must name at least one encoder. Got {model!r} instead.")
     own, trained = _trained(table["models"]), _trained(named)
     training = table.get("training", {})
     if trained != own:
-        for field in ("epochs", "seeds_per_step"):  # of the preset's own model
+        for field in ("epochs", "seeds_per_step"):  # they suit the preset's own model
             training.pop(field, None)
     config = Config(
         replace(training_config(trained), **training),
@@ -117,32 +117,22 @@ def preset(
         SelfTrainingConfig(**table.get("self_training", {})),
         MatchingConfig(**table.get("matching", {})),
         named,
-        both_ways(samplers if samplers is not None else table["samplers"]),
+        with_reverse(samplers if samplers is not None else table["samplers"]),
     )
-    return config_with(config, [f"{stage}.seed={seed}" for stage in STAGES] + list(settings))
+    return config_with(config, [f"{section}.seed={seed}" for section in SECTIONS] + list(settings))
 
 
 def config_with(config: Config, settings: Sequence[str]) -> Config:
-    """The config changed as `training.epochs=10`, `sampling.num_batches=8` and the like say."""
-    stages: dict[str, Any] = {stage: getattr(config, stage) for stage in STAGES}
-    return replace(config, **with_stage_settings(stages, settings))
+    """The config with changes such as `training.epochs=10` and `sampling.num_batches=8`."""
+    sections: dict[str, Any] = {section: getattr(config, section) for section in SECTIONS}
+    return replace(config, **with_stage_settings(sections, settings))
 
 
 def _trained(models: Sequence[str]) -> str:
-    """The first of the encoders that is trained, or the one that would be."""
+    """The first trained encoder, or the default one."""
     return next((each for each in models if each != LABEL_PROPAGATION), TrainingConfig().model)
 
 
 def listed(text: str) -> list[str]:
     """The names in `one, two`."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def both_ways(samplers: Sequence[str]) -> tuple[str, ...]:
-    """The samplers, with `iscs` in both directions: the paper always means both."""
-    named: list[str] = []
-    for sampler in samplers:
-        for each in (sampler, f"{sampler}-reverse") if sampler == "iscs" else (sampler,):
-            if each not in named:
-                named.append(each)
-    return tuple(named)

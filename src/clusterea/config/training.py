@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -13,8 +13,6 @@ from clusterea.errors import InputError
 LossName = Literal["nhsm", "margin"]
 OptimizerName = Literal["adam", "rmsprop", "sgd"]
 Activation = Literal["tanh", "relu"]
-Place = Literal["auto", "host", "device"]
-
 
 COUNTS = (
     "dimension",
@@ -23,8 +21,6 @@ COUNTS = (
     "seeds_per_step",
     "negatives_per_step",
     "negatives_per_seed",
-    "redraw_every",
-    "edges_per_block",
 )
 
 
@@ -33,9 +29,9 @@ class TrainingConfig:
     """How embeddings are trained. The recipes of the paper's rows: `presets/training.toml`."""
 
     model: str = "dual-amn"
-    dimension: int = 128  # D of an entity's row; the output is wider where layers are concatenated
-    activation: Activation = "tanh"  # of rrea and dual-amn; the original RREA rectifies
-    fanout: int | None = 8  # F: neighbours expanded at each hop; 0 or none: the full graph
+    dimension: int = 128  # D, of an entity's row; rrea and dual-amn output six times as many
+    activation: Activation = "tanh"  # of rrea and dual-amn; the original RREA has relu
+    fanout: int | None = 8  # F: neighbors expanded at each hop; 0 or none: the full graph
     epochs: int = 20
     seeds_per_step: int | None = 2000  # N_p; none: all
     negatives_per_step: int | None = 4000  # N_n, of each side; none: every entity
@@ -43,16 +39,10 @@ class TrainingConfig:
     sharpness: float = 30.0  # λ of the NHSM loss
     margin: float = 1.0  # γ
     negatives_per_seed: int = 5  # of the margin loss, for each side of each seed
-    redraw_every: int = 1  # epochs that the margin loss keeps its negatives for
     optimizer: OptimizerName = "adam"
     learning_rate: float = 0.005
     dropout: float = 0.3  # of the output
     seed: int = 0
-    mixed_precision: bool = True  # on a GPU the loss multiplies in bfloat16 and adds in float32
-    # Below: where and how, not what. No recipe contains these.
-    graph_memory: Place = "auto"
-    table_memory: Place = "auto"
-    edges_per_block: int = 1 << 19  # of inference; bounds its memory
 
     def __post_init__(self) -> None:
         for name in ("fanout", "seeds_per_step", "negatives_per_step"):
@@ -61,8 +51,6 @@ class TrainingConfig:
         check_choice("activation", self.activation, Activation)
         check_choice("loss", self.loss, LossName)
         check_choice("optimizer", self.optimizer, OptimizerName)
-        check_choice("graph_memory", self.graph_memory, Place)
-        check_choice("table_memory", self.table_memory, Place)
         for name in COUNTS:
             if getattr(self, name) is not None:
                 check_least(name, getattr(self, name), 1)
@@ -73,26 +61,19 @@ class TrainingConfig:
             raise InputError(f"dropout must be a number in [0, 1). Got {self.dropout} instead.")
         if self.fanout is not None and self.optimizer != "adam":
             raise InputError(
-                "optimizer must be adam where fanout is set: only it updates just the rows that a "
-                f"step touches. Got {self.optimizer} instead."
+                "optimizer must be adam where fanout is set: only adam updates just the rows that "
+                f"a step reads. Got {self.optimizer} instead."
             )
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that the result depends on."""
-        return {name: getattr(self, name) for name in RECIPE_FIELDS}
-
-
-RECIPE_FIELDS = tuple(
-    field.name
-    for field in fields(TrainingConfig)
-    if field.name not in ("graph_memory", "table_memory", "edges_per_block")
-)
+        """The fields that the result depends on: all of them."""
+        return asdict(self)
 
 
 def training_config(model: str, *, full_graph: bool = False, **changes: Any) -> TrainingConfig:
     """The paper's settings for one model, trained stochastically or on the full graph.
 
-    A model that the paper does not have begins with the defaults.
+    A model that is not in the paper has the defaults.
     """
     recipes = tomllib.loads(files("clusterea").joinpath("presets/training.toml").read_text())
     way = "full-graph" if full_graph else "stochastic"

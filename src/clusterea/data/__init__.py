@@ -1,4 +1,4 @@
-"""Ways in for data: readers, splits, the generator, and downloads."""
+"""Input data: readers, splits, the generator, and downloads."""
 
 from clusterea.data.load import FORMATS, load
 

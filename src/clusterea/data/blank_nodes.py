@@ -1,4 +1,4 @@
-"""Blank nodes: they carry structure, but have no name by which anybody could link them."""
+"""Blank nodes: they are part of the structure, but have no name that a link could use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_blank(names: Names) -> NDArray[np.bool_]:
 
 
 def without_blank_nodes(named: NamedGraph) -> NamedGraph:
-    """The graph without triples that have a blank node; what is then in no triple is gone too."""
+    """The graph without triples of blank nodes, and without entities left with no triple."""
     blank = is_blank(named.entities)
     triples = named.graph.triples
     kept = triples[~(blank[triples[:, 0]] | blank[triples[:, 2]])]

@@ -28,7 +28,7 @@ _DELIMITER_NAMES = {"\t": "tab-separated", ",": "comma-separated"}
 
 
 def split_line(line: str, delimiter: str) -> list[str]:
-    """The cells of one line: quotes mean something in CSV, and nothing in TSV."""
+    """The cells of one line. Quotes are special in CSV only."""
     if delimiter != ",":
         return line.split(delimiter)
     try:
@@ -84,7 +84,7 @@ def read_delimited(
     except (pa.ArrowInvalid, *UNPACK_ERRORS):
         whole = False
     if not whole:
-        # Slowly, line by line: either some line is at fault, or only lines of white space were.
+        # Slowly, line by line: a line is wrong, or some lines have only white space.
         rest = _faultless_lines(path, names, filled, delimiter, skip_lines, hint)
         if not rest:
             raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got an empty file.")
@@ -112,7 +112,7 @@ def _faultless_lines(
     skip_lines: int,
     hint: str,
 ) -> list[str]:
-    """The lines that are not blank; raises for the first that is at fault."""
+    """The lines that are not blank. Raises for the first wrong one."""
     kind = _DELIMITER_NAMES[delimiter]
     lines = []
     for number, line in text_lines(path):

@@ -1,4 +1,4 @@
-"""What a file of triples may be, and how its format is told."""
+"""The formats of triples, and how a file's format is detected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-# Suffixes of several formats: the content decides, and where it does not, this is what is meant.
+# Suffixes of several formats. The content decides; if it can't, the format is this.
 _VAGUE_SUFFIXES = {".rdf": "rdfxml", ".owl": "rdfxml", ".xml": "rdfxml", ".json": "jsonld"}
 _TURTLE_STARTS = ("@prefix", "@base", "prefix ", "base ")
 _IRI = r"<[^>\s]*>"
@@ -77,7 +77,7 @@ def detect_format(path: Path) -> str:
 
 
 def _rdf_format(path: Path) -> str | None:
-    """The syntax of RDF that the file begins like, if it does."""
+    """The RDF syntax that the beginning of the file suggests, if any."""
     if is_json(first_bytes(path, 1 << 10)):
         return "jsonld"
     if suffix_of(path) in _VAGUE_SUFFIXES and not first_bytes(path, 1):

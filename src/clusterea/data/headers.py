@@ -1,4 +1,4 @@
-"""Which columns of a table are which, by the words in its header."""
+"""Finds the columns of a table by the words in its header."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = (
     *(("headid", "tailid"), ("subjectid", "objectid"), ("sourceid", "targetid")),
     *(("startid", "endid"), ("fromid", "toid")),
 )
-# A word of a later line may also name something else, so an earlier line's comes before it.
+# Words of later lines are ambiguous, so those of earlier lines are tried first.
 RELATION_WORDS = (
     ("relation", "predicate", "property", "relationship", "rel", "edge"),
     ("relationid", "predicateid", "propertyid", "relationtype", "edgetype"),
@@ -27,12 +27,12 @@ _LINKED = (
     *(("left", "right"), ("entity1", "entity2"), ("ent1", "ent2"), ("e1", "e2")),
     *(("entityid1", "entityid2"), ("id1", "id2"), ("leftid", "rightid")),
 )
-# These are the ends of triples as well: links only where no column is a relation.
+# Triples use these words too: they mean links only if no column is a relation.
 _LINKED_ALONE = (("from", "to"), ("subject", "object"), ("src", "dst"), ("head", "tail"))
 
 
 def triple_header(cells: Sequence[str]) -> Header | None:
-    """The columns that are head, relation and tail; None where the cells do not say it clearly."""
+    """The columns of head, relation and tail; None if the header is not clear."""
     places = _places(cells)
     found = next((each for each in _LETTERS if set(each) == set(places)), None)
     if found is None:
@@ -45,7 +45,7 @@ def triple_header(cells: Sequence[str]) -> Header | None:
 
 
 def link_header(cells: Sequence[str]) -> Header | None:
-    """The columns that are source and target; None where the cells do not say it clearly."""
+    """The columns of source and target; None if the header is not clear."""
     places = _places(cells)
     known = _LINKED if _relation(places) else (*_LINKED, *_LINKED_ALONE)
     found = next((each for each in known if set(each) <= set(places)), None)
@@ -58,7 +58,7 @@ def given_header(columns: Sequence[str]) -> FindHeader:
 
 
 def _places(cells: Sequence[str]) -> dict[str, list[int]]:
-    """Word → the columns that are called so."""
+    """Word → the columns of that name."""
     places: dict[str, list[int]] = {}
     for place, cell in enumerate(cells):
         places.setdefault(re.sub(r"[\s_:.-]", "", cell).lower(), []).append(place)
@@ -76,7 +76,7 @@ def _relation(places: dict[str, list[int]]) -> str | None:
 def _columns(
     cells: Sequence[str], places: dict[str, list[int]], words: Sequence[str]
 ) -> Header | None:
-    """The words as this header spells them; None where two columns go by one of them."""
+    """The words as this header spells them; None if two columns match one word."""
     if any(len(places[word]) > 1 for word in words):
         return None
     return tuple(cells[places[word][0]] for word in words)

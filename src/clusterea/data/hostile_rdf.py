@@ -44,13 +44,13 @@ _TRIPLE_ENDS = re.compile(rb"<<\(|\)>>")
 
 
 def guarded(file: io.BufferedReader, path: Path, format_name: str) -> io.BufferedReader:
-    """The file's content, which raises a `DataError` where it is an attack or is cut off."""
+    """The file's content. Reading raises a `DataError` if it is an attack or is cut off."""
     kind = {"rdfxml": _Xml, "jsonld": _Json}.get(format_name, _Nesting)
     return io.BufferedReader(kind(file, path), _CHUNK_BYTES)
 
 
 class _Guard(io.RawIOBase):
-    """Passes on bytes once it has checked them; the parser never has more than was checked."""
+    """Passes bytes on after it has checked them."""
 
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         self._file = file
@@ -69,11 +69,11 @@ class _Guard(io.RawIOBase):
         return len(data)
 
     def _check(self, data: bytes) -> None:
-        """Raises where the next bytes make the content an attack."""
+        """Raises if the next bytes make the content an attack."""
         raise NotImplementedError
 
     def _check_end(self) -> None:
-        """Raises where the file should go on."""
+        """Raises if the file is cut off."""
 
 
 class _Xml(_Guard):
@@ -164,7 +164,7 @@ def _shortened(text: bytes) -> bytes:
 
 
 class _Nesting(_Guard):
-    """Bounds how deep triples lie in triples."""
+    """Bounds the nesting of triples in triples."""
 
     _depth = 0
     _rest = b""  # may be the start of a bracket
@@ -184,7 +184,7 @@ class _Nesting(_Guard):
 
 
 class _Json(_Guard):
-    """Bounds how deep objects and lists lie in each other."""
+    """Bounds the nesting of objects and lists."""
 
     _depth = 0
     _in_string = False

@@ -1,4 +1,4 @@
-"""Puts names in the place of ids, for layouts whose triples hold ids."""
+"""Replaces ids by names, for layouts whose triples hold ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterea.types import Names
 
 
 def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
-    """What the ids of the triples stand for; a name that two ids share is told apart by its id."""
+    """The names of the ids in the triples. A name that two ids share gets the id appended."""
     table = read_delimited(names_path, ("id", "name"), delimiter="\t")
     ids, names = table["id"].combine_chunks(), table["name"].combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):

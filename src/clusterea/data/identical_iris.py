@@ -1,4 +1,4 @@
-"""What both graphs call by the same IRI, and the terms of RDF's own vocabularies."""
+"""Entities with the same IRI in both graphs, and the terms of RDF's own vocabularies."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def is_rdf(value: object) -> bool:
 def graph_in_memory(
     value: object, argument: str, columns: Sequence[str] | None = None
 ) -> NamedGraph:
-    """The graph that the caller gave as `argument`, by whatever library it is held.
+    """The graph that the caller gave as `argument`, from any supported library.
 
     Args:
         value: A table, rows of three names, or a graph of networkx or rdflib.
@@ -147,7 +147,7 @@ def _is_table(value: object) -> bool:
 def _table_columns(
     table: Any, find_header: FindHeader, wanted: Sequence[str], argument: str, hint: str
 ) -> list[pa.ChunkedArray]:
-    """The columns that `find_header` finds, or all of as many as are `wanted`, as strings."""
+    """The columns that `find_header` finds, or all if their number is as `wanted`, as strings."""
     if "pandas" in _libraries(table):
         labels = list(table.columns)
     else:
@@ -170,7 +170,7 @@ def _table_columns(
 
 def _filled(column: Any, name: str, argument: str) -> pa.ChunkedArray:
     """One column of a table as strings; a missing value is an error with its row."""
-    if not len(column):  # its type is then anything
+    if not len(column):  # an empty column may have any type
         return pa.chunked_array([], pa.large_string())
     if str(getattr(column, "dtype", "")) == "object":  # of pandas: anything may be in it
         return _strings(column.tolist(), name, argument)
@@ -182,7 +182,7 @@ def _filled(column: Any, name: str, argument: str) -> pa.ChunkedArray:
     kind = column.type
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
-        # Arrow can't take values of such a dictionary, which polars' categories are.
+        # Arrow can't read such a dictionary, which polars uses for categories.
         kind = pa.large_string()
         chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
     try:
@@ -235,14 +235,14 @@ def _edges(graph: Any) -> Iterator[tuple[object, object, object]]:
     if keyed is None:
         keyed = ((head, tail, None, data) for head, tail, data in graph.edges(data=True))
     for head, tail, key, data in keyed:
-        # A key that is a number is networkx's own: the caller gave the edge none.
+        # A numeric key was made by networkx: the caller named none.
         named = RELATION if key is None or isinstance(key, int) else key
         words = (data[word] for word in _ATTRIBUTES if data.get(word) is not None)
         yield head, next(words, named), tail
 
 
 def _rdf_statements(graph: Any, argument: str) -> Iterator[tuple[Any, Any, Any, None]]:
-    """The statements of an rdflib graph or dataset in the terms that files are read in."""
+    """The statements of an rdflib graph or dataset as pyoxigraph terms, like those of files."""
     from pyoxigraph import BlankNode, Literal, NamedNode
 
     rdflib = sys.modules["rdflib"]

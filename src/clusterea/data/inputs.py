@@ -25,7 +25,7 @@ _DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # opened again, the
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What the readers of one call share."""
+    """State shared by the readers of one call."""
 
     max_size: int = DEFAULT_MAX_INPUT_SIZE
     temporary: ExitStack | None = None  # what to delete at the end
@@ -38,7 +38,7 @@ _CURRENT: ContextVar[_Inputs] = ContextVar("inputs", default=_Inputs())  # noqa:
 
 @contextmanager
 def reading(max_size: int | None = None) -> Iterator[None]:
-    """While this is open, pipes can be read and notes are kept; copies are deleted at its end."""
+    """Inside it, pipes can be read and notes are kept. Copies are deleted at its end."""
     with ExitStack() as temporary:
         bound = DEFAULT_MAX_INPUT_SIZE if max_size is None else max_size
         token = _CURRENT.set(_Inputs(bound, temporary))
@@ -49,24 +49,24 @@ def reading(max_size: int | None = None) -> Iterator[None]:
 
 
 def note(path: Path, text: str) -> None:
-    """Keeps how a file was understood, for the user to see."""
+    """Keeps a note for the user on how a file was read."""
     inputs = _CURRENT.get()
     if inputs.temporary is not None:
         inputs.notes[path] = f"{shown_path(path)}: {text}"
 
 
 def notes() -> tuple[str, ...]:
-    """How the files read so far were understood, one sentence each."""
+    """Notes on how the files were read so far, one sentence each."""
     return tuple(_CURRENT.get().notes.values())
 
 
 def max_input_size() -> int:
-    """The most bytes that an input may have; other threads than the caller's don't know it."""
+    """The most bytes that an input may have. It is known in the caller's thread only."""
     return _CURRENT.get().max_size
 
 
 def check_size(path: Path, size: int, limit: int | None = None) -> None:
-    """Raises where an input has more bytes, unpacked, than `limit` or else `max_input_size()`."""
+    """Raises if an input has more bytes, unpacked, than `limit` or else `max_input_size()`."""
     limit = max_input_size() if limit is None else limit
     if size > limit:
         raise DataError(
@@ -77,7 +77,7 @@ def check_size(path: Path, size: int, limit: int | None = None) -> None:
 
 
 def refuse_repeated(paths: Iterable[Path]) -> None:
-    """Raises where two of the inputs are one pipe, which can be read only once."""
+    """Raises if two of the inputs are the same pipe, which can be read only once."""
     seen: dict[tuple[int, int], Path] = {}
     for path in filter(is_stream, paths):
         try:
@@ -103,7 +103,7 @@ def is_stream(path: Path) -> bool:
 
 
 def regular_file(path: Path) -> Path:
-    """The path itself where it is a regular file, else the copy of what could be read from it."""
+    """The path itself if it is a regular file, otherwise a copy of its content."""
     if not is_stream(path):
         return path
     inputs = _CURRENT.get()

@@ -1,4 +1,4 @@
-"""Which pairs are known before anything is computed, and which entities are never linked."""
+"""The pairs that are known in advance, and the entities that are never linked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_TERM = "test links of RDF's own terms"
 
 @dataclass(frozen=True, slots=True)
 class KnownPairs:
-    """The seeds with where they come from, the links to judge by, and who is never linked."""
+    """The seeds and their origin, the test links, and the entities that are never linked."""
 
     seeds: IntArray  # (n, 2)
     test_links: IntArray  # (m, 2)
@@ -36,7 +36,7 @@ class KnownPairs:
 def seed_sources(
     asked: str | Sequence[str] | None, *, is_rdf: bool, has_links: bool
 ) -> tuple[str, ...]:
-    """Where seeds come from: what was asked for, else the links, and for RDF identical IRIs too."""
+    """The origins of seeds: as asked for, else the links, and for RDF identical IRIs too."""
     if asked is None:
         sources = ("links", "iris") if is_rdf else ("links",)
         return sources if has_links else sources[1:] or sources
@@ -123,7 +123,7 @@ def _without(
     why: str = "",
     dropped: Counter[str] | None = None,
 ) -> IntArray:
-    """The links that have none of these entities at either end; counts the others as `why`."""
+    """The links without any of these entities. Counts the others as `why`."""
     kept = ~(ends.source[links[:, 0]] | ends.target[links[:, 1]])
     if dropped is not None:
         dropped[why] += int((~kept).sum())
@@ -131,13 +131,13 @@ def _without(
 
 
 def _are_among(links: IntArray, others: IntArray) -> NDArray[np.bool_]:
-    """(links,): which of them are also among the others."""
+    """(links,): whether each is also among the others."""
     width = int(max(links[:, 1].max(initial=0), others[:, 1].max(initial=0))) + 1
     return np.isin(links @ [width, 1], others @ [width, 1])
 
 
 def _ends(links: IntArray, entities: Pair[Names]) -> Pair[NDArray[np.bool_]]:
-    """Of each side, which entities are in one of the links."""
+    """For each side, whether each entity is in a link."""
 
     def side(each: tuple[Names, IntArray]) -> NDArray[np.bool_]:
         names, ids = each
@@ -149,7 +149,7 @@ def _ends(links: IntArray, entities: Pair[Names]) -> Pair[NDArray[np.bool_]]:
 
 
 def _refuse_no_seeds(seeds: IntArray, terms: Pair[NDArray[np.bool_]]) -> None:
-    """Raises where nothing is known but that RDF's own vocabularies are the same on both sides."""
+    """Raises if the only known pairs are terms of RDF's own vocabularies."""
     num_terms = int((terms.source[seeds[:, 0]] & terms.target[seeds[:, 1]]).sum())
     if len(seeds) == num_terms:
         beside = f" but {num_terms:,} terms of RDF's own vocabularies" if num_terms else ""

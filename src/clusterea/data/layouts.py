@@ -1,4 +1,4 @@
-"""The folder layouts that public datasets come in: which file plays which part."""
+"""The folder layouts of public datasets: the role of each file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ids(folder: Path) -> Layout:
     return Layout(
         "ids",
         _sides(folder, "triples"),
-        # With one of the two files alone there is no split to speak of: just links.
+        # One of the two files alone is no split, just links.
         links=None if seeds.is_file() and others.is_file() else _either(others, seeds),
         seeds=seeds if seeds.is_file() and others.is_file() else None,
         test_links=others if seeds.is_file() and others.is_file() else None,

@@ -1,4 +1,4 @@
-"""Reads links between two graphs, in any form that has links, and makes them ids."""
+"""Reads links between two graphs from any supported format, as ids."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class NamedLinks:
 
 
 def read_bare_links(path: Path) -> NamedLinks:
-    """The links in TSV without a header, as datasets' folders have them."""
+    """The links in TSV without a header, as in the folders of datasets."""
     hint = "Is this a triples file?"
     table = read_delimited(path, LINK_COLUMNS, delimiter="\t", hint=hint)
     return NamedLinks(path, (Pair(*table.columns),))
 
 
 def read_links(path: Path) -> NamedLinks:
-    """The links in one file, whatever form they have."""
+    """The links in one file of any format."""
     if is_sssom(path):
         readings, others, by_predicate = read_sssom(path)
         note(path, f"{counted(by_predicate)}.")
@@ -64,7 +64,7 @@ def read_links(path: Path) -> NamedLinks:
 
 
 def _link_format(path: Path) -> str:
-    """As for triples; a file that could be anything is taken for TSV, the usual form of links."""
+    """As for triples, but an unclear file is TSV, the usual format of links."""
     try:
         return detect_format(path)
     except DataError as error:
@@ -74,7 +74,7 @@ def _link_format(path: Path) -> str:
 
 
 def to_ids(links: NamedLinks, entities: Pair[Names]) -> tuple[IntArray, int]:
-    """(n, 2) ids of the links whose two entities are known, and how many links were not."""
+    """(n, 2): ids of the links between known entities, and the number of other links."""
     ids = np.full((len(links), 2), -1, dtype=np.int64)
     for reading in links.readings:
         open_rows = ids[:, 0] < 0
@@ -99,7 +99,7 @@ def _nothing_known(links: NamedLinks, entities: Pair[Names]) -> str:
 
 
 def one_to_one(links: IntArray) -> IntArray:
-    """The links that remain when, in order, each takes its two entities or is dropped."""
+    """One-to-one links: in order, a link is dropped if one of its entities is taken."""
     contested = np.zeros(len(links), dtype=bool)
     for ids in links.T:
         _, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
@@ -109,7 +109,7 @@ def one_to_one(links: IntArray) -> IntArray:
     keep = ~contested
     used_sources: set[int] = set()
     used_targets: set[int] = set()
-    # Whether a link stands depends on all before it, so the contested few are walked in order.
+    # A link depends on all before it, so the few that share an entity are visited in order.
     rows = np.flatnonzero(contested)
     for row, (source, target) in zip(rows.tolist(), links[rows].tolist(), strict=True):
         if source not in used_sources and target not in used_targets:
@@ -120,7 +120,7 @@ def one_to_one(links: IntArray) -> IntArray:
 
 
 def find_line(path: Path, source: str, target: str) -> int | None:
-    """The last line of a text file that links the two names; None where lines mean nothing."""
+    """The last line of a text file that links the two names; None for files without lines."""
     format_name = _link_format(path)
     if format_name not in TABLES or format_name == "parquet":
         return None

@@ -156,14 +156,14 @@ def load(
 def _graph(
     graph: GraphSource, place: Path, format_name: str | None, columns: Sequence[str] | None
 ) -> NamedGraph:
-    """The graph of a file, or the one in memory that `place` names."""
+    """The graph of a file, or the graph in memory that `place` names."""
     if is_path(graph):
         return read_graph(place, format_name, columns)
     return graph_in_memory(graph, str(place), columns)
 
 
 def _format_of(graph: GraphSource, name: str | None) -> str:
-    """The format of a graph's file, or the one that stands for graphs in memory."""
+    """The format of a graph's file, or `IN_MEMORY`."""
     if is_path(graph):
         return resolve_format(Path(graph), name)
     return IN_MEMORY_RDF if is_rdf(graph) else IN_MEMORY
@@ -228,7 +228,7 @@ def _assemble(
     dropped: Counter[str] = Counter()
     for side, named in (("source", graphs.source), ("target", graphs.target)):
         dropped.update({f"{side} {why}": count for why, count in named.dropped.items()})
-    # Links speak of entities as the triples do; where those are ids, names come after.
+    # Links use the same ids or names as triples; ids are replaced by names afterwards.
     keys = graphs.map(lambda named: named.entities)
 
     def named_by(files: Pair[Path] | None, ids: Pair[Names]) -> Pair[Names]:
@@ -263,7 +263,7 @@ def _dangling(layout: Layout, keys: Pair[Names]) -> Pair[IntArray] | None:
 
     def read(each: tuple[Path, Names]) -> IntArray:
         path, names = each
-        if path.stat().st_size == 0:  # nobody is without a counterpart
+        if path.stat().st_size == 0:  # every entity has a counterpart
             return np.empty(0, dtype=np.int64)
         ids = names.ids_of(read_delimited(path, ("entity",), delimiter="\t")["entity"])
         return ids[ids >= 0]

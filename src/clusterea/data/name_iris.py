@@ -1,4 +1,4 @@
-"""A name as an IRI, for formats that hold nothing else, and the name again.
+"""Names as IRIs, for formats that hold only IRIs, and back.
 
 A name that is an absolute IRI stands for itself. Any other is written percent-encoded under
 `urn:clusterea:source:` or `urn:clusterea:target:`, so that a `Paris` of either graph stays two
@@ -42,7 +42,7 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&
 
 
 def to_iris(names: pa.Array, namespace: str) -> pa.Array:
-    """Each name as a valid IRI, in `namespace` unless it is one itself; no two become one."""
+    """Each name as a valid IRI, in `namespace` if it is none. Different names stay different."""
     are_iris = pc.and_not(
         pc.match_substring_regex(names, _IRI), pc.starts_with(names, pattern=NAMESPACE)
     )
@@ -50,13 +50,13 @@ def to_iris(names: pa.Array, namespace: str) -> pa.Array:
 
 
 def to_uris(names: pa.Array, namespace: str) -> pa.Array:
-    """As `to_iris`, and in ASCII, by RFC 3987's section 3.1; still no two become one."""
+    """As `to_iris`, in ASCII (RFC 3987, section 3.1). Different names stay different."""
     iris = to_iris(names, namespace)
     high = pc.invert(pc.string_is_ascii(iris))
     if not pc.any(high).as_py():
         return iris
     uris = _replaced(iris, high, _percent_encoded(iris.filter(high), _ASCII))
-    # Where an IRI is written half encoded, or in both ways, its URI would not tell which.
+    # The URI of a partly encoded IRI would be ambiguous.
     encoded = pc.match_substring_regex(iris, _HIGH)
     written = iris.filter(pc.and_not(encoded, high))
     unclear = pc.and_(high, pc.or_(encoded, pc.is_in(uris, value_set=written)))
@@ -64,22 +64,22 @@ def to_uris(names: pa.Array, namespace: str) -> pa.Array:
 
 
 def to_cells(names: pa.Array, namespace: str) -> pa.Array:
-    """Each name as a cell of TSV: itself, or an IRI where it would break the line it stands in."""
+    """Each name as a cell of TSV: itself, or an IRI if it contains a tab or a line end."""
     breaks = pc.match_substring_regex(names, f"^$|^{NAMESPACE}|[\t\r\n]")
     return _into(namespace, breaks, names, names)
 
 
 def to_names(iris: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The names that were put into our namespaces; all others as they are."""
+    """The names without our namespaces; other names are unchanged."""
     return _changed(iris, _OWN.pattern, lambda iri: unquote(_OWN.sub("", iri)))
 
 
 def beyond_ascii(uris: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The IRIs that `to_uris` put into ASCII; all others as they are."""
+    """The IRIs that `to_uris` encoded; others are unchanged."""
     return _changed(uris, _HIGH, lambda uri: _HIGH_RUN.sub(lambda run: _decoded(run[0]), uri))
 
 
-@lru_cache(maxsize=1 << 16)  # the same few letters come again and again
+@lru_cache(maxsize=1 << 16)  # the same few letters repeat
 def _decoded(run: str) -> str:
     try:
         return bytes.fromhex(run.replace("%", "")).decode()
@@ -96,7 +96,7 @@ def _into(namespace: str, mask: pa.Array, names: pa.Array, others: pa.Array) -> 
 
 
 def _percent_encoded(strings: pa.Array, plain: bytes) -> pa.Array:
-    """The strings with each byte that is not `plain` as `%` and its number."""
+    """The strings with each byte that is not `plain` percent-encoded."""
     data = strings.buffers()[2]
     others = set(data.to_pybytes().translate(None, plain)) if data else set()
     bytes_ = strings.cast(pa.large_binary())

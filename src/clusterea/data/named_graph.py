@@ -1,4 +1,4 @@
-"""`NamedGraph`: one side as read, and how columns of names become integers."""
+"""`NamedGraph`: one side as read, with columns of names turned into integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUOTED = "triples about triples"
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """A graph, what its entities and relations are called, and what was left out of it."""
+    """A graph, the names of its entities and relations, and counts of what was left out."""
 
     graph: KnowledgeGraph
     entities: Names
@@ -61,7 +61,7 @@ def _by_first_appearance(heads: IntArray, tails: IntArray, num_entities: int) ->
     """The entities in the order in which they first appear."""
     places = np.arange(2 * len(heads)).reshape(-1, 2)  # of each row's head and tail
     first = np.full(num_entities, 2 * len(heads))
-    # Backwards, since of several writes to one place the last one stays.
+    # Backwards: of several writes to one index the last one stays.
     first[tails[::-1]] = places[::-1, 1]
     by_head = np.full(num_entities, 2 * len(heads))
     by_head[heads[::-1]] = places[::-1, 0]
@@ -71,7 +71,7 @@ def _by_first_appearance(heads: IntArray, tails: IntArray, num_entities: int) ->
 def from_ids(
     triples: IntArray, entities: Names, relations: Names, dropped: Mapping[str, int]
 ) -> NamedGraph:
-    """The graph of triples that are integers already; a triple that comes twice counts once."""
+    """The graph of integer triples, without repeated ones."""
     distinct = distinct_rows(triples, (len(entities), len(relations), len(entities)))
     repeats = len(triples) - len(distinct)
     graph = KnowledgeGraph(distinct, len(entities), len(relations))
@@ -79,7 +79,7 @@ def from_ids(
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[IntArray, Names]:
-    """A number for each cell, by first appearance, and the names that the numbers stand for."""
+    """A number for each cell, by first appearance, and the name of each number."""
     chunks = column.dictionary_encode().chunks
     if not chunks:
         return np.empty(0, dtype=np.int64), Names([])

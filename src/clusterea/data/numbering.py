@@ -18,12 +18,12 @@ from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, 
 
 Hashes = NDArray[np.uint64]
 
-ROUNDS = 4  # steps of surroundings that a hash covers; on real pairs a fifth tells no more apart
-# Odd multipliers: the two of splitmix64, and three that tell the parts of a sum apart.
+ROUNDS = 4  # hops that a hash covers; a fifth separates no more entities of real pairs
+# Odd multipliers: the two of splitmix64, and three for the parts of a sum.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _RELATION, _TAIL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _HEAD = np.uint64(0x165667B19E3779F9)
-# Each side starts from another number: alike graphs must not be numbered alike.
+# Each side starts from another number: equal graphs must not be numbered alike.
 STARTS = Pair(np.uint64(1), np.uint64(2))
 
 
@@ -31,7 +31,7 @@ STARTS = Pair(np.uint64(1), np.uint64(2))
 class _Side:
     """The hashes of one side."""
 
-    entities: Hashes  # (entities,): equal where the surroundings are
+    entities: Hashes  # (entities,): equal if the neighborhoods are equal
     relations: Hashes  # (relations,)
 
 
@@ -41,7 +41,7 @@ class _Order:
 
     old: IntArray  # (n,): the old number of each new one
     new: IntArray  # (n,): the new number of each old one
-    keys: IntArray  # (n,), by new number: a hash for each, whatever it is called
+    keys: IntArray  # (n,), by new number: a hash that does not depend on the name
 
 
 def canonical(benchmark: Benchmark) -> Benchmark:
@@ -84,7 +84,7 @@ def canonical(benchmark: Benchmark) -> Benchmark:
 
 
 def structure_hashes(task: AlignmentTask) -> Pair[_Side]:
-    """Hashes that are equal where `ROUNDS` steps of surroundings are.
+    """Hashes that are equal for entities whose neighborhoods of `ROUNDS` hops are equal.
 
     The refinement of Weisfeiler and Leman: in each round the hash of an entity takes in those of
     its neighbors and of the relations between, and a relation's those of its heads and tails. Each
@@ -118,7 +118,7 @@ def _refined(hashes: _Side, graph: KnowledgeGraph) -> _Side:
 
 
 def _order(hashes: Hashes, name_keys: IntArray, start: np.uint64) -> _Order:
-    """By rising hash, and by a hash of the name where those are equal.
+    """By ascending hash, and by a hash of the name for equal ones.
 
     The latter differs on the two sides too: entities of one name must not be at the same place.
     """

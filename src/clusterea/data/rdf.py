@@ -87,7 +87,7 @@ def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool)
 def read_equivalences(
     path: Path, format_name: str
 ) -> tuple[Pair[pa.ChunkedArray], int, Counter[str]]:
-    """The two IRIs of each link, how many statements were none, and the links of each predicate.
+    """The two IRIs of each link, the number of other statements, and the links by predicate.
 
     Links are triples of a predicate in `EQUIVALENCES`, close matches last, and the cells of an
     Alignment API file whose relation is `=`.
@@ -106,7 +106,7 @@ def read_equivalences(
             is_node = type(subject) is not Triple and type(value) is not Triple
             if is_node and part in ("entity1", "entity2", "relation"):
                 cells.setdefault(subject.value, {})[part] = value.value
-        elif not cells:  # what else such a file says is no link that failed to be one
+        elif not cells:  # other statements of such a file are not meant as links
             others += 1
     for cell in cells.values():
         if cell.get("relation", "=") == "=" and {"entity1", "entity2"} <= set(cell):
@@ -137,7 +137,7 @@ def _statements(path: Path, format_name: str) -> Iterator[Any]:
             if start.startswith(UTF8_BOM):
                 file.read(len(UTF8_BOM))
             content = guarded(file, path, format_name)
-            # A base lets relative IRIs through, as files that were saved from the web have them.
+            # With a base, relative IRIs are accepted; files saved from the web have them.
             yield from pyoxigraph.parse(content, format=syntax, base_iri="file:///")
         except SyntaxError as error:
             told = re.sub(r"(Parser error)?\s*\bat line \d+[^:]*:?", "", str(error.msg))

@@ -1,4 +1,4 @@
-"""Seeds and test links of a layout: read, made ids, made one-to-one, split."""
+"""Seeds and test links of a layout: read, turned into one-to-one ids, split."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _given(
     *,
     chosen: bool,
 ) -> tuple[IntArray, IntArray]:
-    """Seeds and test links from files of their own; in chosen ones a contradiction is an error."""
+    """Seeds and test links from two files. A contradiction is an error if the user chose them."""
     seeds = _read(seeds_path, keys, dropped, chosen=chosen)
     kept = one_to_one(seeds)
     if chosen:
@@ -88,7 +88,7 @@ def _given(
 def _refuse_contradiction(
     seeds: IntArray, kept: IntArray, path: Path | NamedLinks, keys: Pair[Names]
 ) -> None:
-    """Raises where a seed that was not kept is not just a repetition of one that was."""
+    """Raises if a dropped seed contradicts a kept one, and does not just repeat it."""
     stated = {tuple(link) for link in kept.tolist()}
     for source, target in seeds.tolist() if len(kept) < len(seeds) else ():
         if (source, target) not in stated:
@@ -110,7 +110,7 @@ def _refuse_overlap(
     *,
     strict: bool,
 ) -> None:
-    """Raises where a test link is a seed or, if `strict`, shares an entity with one."""
+    """Raises if a test link is a seed or, if `strict`, shares an entity with one."""
     by_source = np.full(len(keys.source), -1)
     by_source[seeds[:, 0]] = seeds[:, 1]
     clash = by_source[test_links[:, 0]] == test_links[:, 1]

@@ -1,4 +1,4 @@
-"""Which links are seeds and which are held back for the test: one meaning everywhere."""
+"""`Split`: which links are seeds and which are test links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_SHARE = 0.3  # as in the paper
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A settled choice. `given` without given test links means: every link is a seed."""
+    """The choice made. `given` without test links means that every link is a seed."""
 
     how: How
     seeds_share: float = DEFAULT_SHARE
@@ -27,7 +27,7 @@ class Split:
 def settle(
     how: str | None, seeds_share: float | None, split_seed: int | None, fold: int | None
 ) -> Split:
-    """The split that the options ask for together; options that contradict each other raise.
+    """The split that the options ask for. Raises if they contradict each other.
 
     A share alone means `first`, a fold alone means `fold`, nothing at all means `given`.
     """
@@ -52,7 +52,7 @@ def settle(
 
 def divide(links: IntArray, split: Split) -> tuple[IntArray, IntArray]:
     """Seeds and test links: the first ⌊share · n⌋ links, of the file's order or of a random one."""
-    # The tiny addend keeps 0.29 · 100 from becoming 28.
+    # The tiny addend makes 0.29 · 100 give 29, not 28.
     count = int(split.seeds_share * len(links) + 1e-9)
     if count == 0:
         raise InputError(

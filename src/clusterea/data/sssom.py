@@ -41,7 +41,7 @@ def is_sssom(path: Path) -> bool:
 
 
 def read_sssom(path: Path) -> tuple[tuple[Pair[pa.ChunkedArray], ...], int, Counter[str]]:
-    """The ways its links may be read, how many mappings state none, and the links by predicate.
+    """The possible readings of its links, the number of other mappings, and the links by predicate.
 
     Close matches come last. CURIEs are expanded with the file's own `curie_map`. A graph may itself
     be written in CURIEs, so each side is also offered as it stands.
@@ -90,7 +90,7 @@ def _curie_map(path: Path, head: list[str]) -> dict[str, str]:
         curie_map = dict(metadata.get("curie_map") or {})
     except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise DataError(path, "expected a YAML head in its comment lines, got none.") from error
-    # Lists that stand for lists that stand for lists would be too much to print.
+    # YAML aliases of nested lists could be too large to print.
     if not all(isinstance(part, str) for item in curie_map.items() for part in item):
         raise DataError(path, "expected an address for each prefix in curie_map, got a list.")
     return curie_map
@@ -113,11 +113,11 @@ def _header(path: Path, head_lines: int) -> tuple[list[str], int]:
 
 
 def _spellings(column: pa.ChunkedArray, curie_map: dict[str, str]) -> list[pa.ChunkedArray]:
-    """The identifiers as names: expanded, as they stand, and as IRIs that SSSOM has in ASCII."""
+    """The identifiers as names: expanded, as written, and as decoded IRIs."""
     known = {f"{prefix}:": address for prefix, address in curie_map.items()}
     for scheme in ("http:", "https:"):
         known.pop(scheme, None)
-    # Each once: what a prefix stands for may itself begin like another prefix.
+    # Each once: an expanded prefix may begin with another prefix.
     prefix = pc.replace_substring_regex(column, pattern="^([^:]*:).*$", replacement=r"\1")
     local = pc.replace_substring_regex(column, pattern="^[^:]*:", replacement="")
     prefixes = pa.array(known, pa.large_string())

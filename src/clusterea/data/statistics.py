@@ -1,4 +1,4 @@
-"""What a pair of graphs looks like in numbers."""
+"""Statistics of a pair of graphs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class GraphStatistics:
-    """One side: its size, how its degrees spread, how much of it is linked."""
+    """One side: its size, its degree distribution, and how much of it is linked."""
 
     entities: int
     relations: int
     triples: int
     mean_degree: float
     degree_quantiles: dict[float, int]  # share of entities → their largest degree
-    never_linked: int  # blank nodes and RDF's own terms: they carry structure only
+    never_linked: int  # blank nodes and RDF's own terms, which are only structure
     without_link: int  # of the others
 
     @property
@@ -39,7 +39,7 @@ class Statistics:
     dropped: dict[str, int]
     format: str
     seeds_from: dict[str, int]
-    notes: tuple[str, ...] = ()  # how the files were understood
+    notes: tuple[str, ...] = ()  # how the files were read
 
     def to_dict(self) -> dict[str, Any]:
         out = asdict(self)

@@ -1,4 +1,4 @@
-"""Opens a file that may be compressed, and finds its way around one that can't be read."""
+"""Opens files that may be compressed, and explains why a file can't be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPRESSIONS = {
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
     ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
     ".zip": re.compile(rb"PK\x03\x04"),
-}  # how such files begin
+}  # the first bytes of such files
 UNPACK_ERRORS = (
     OSError,
     EOFError,
@@ -47,7 +47,7 @@ def compression_of(path: Path) -> str | None:
 
 
 def open_plain(path: Path) -> io.BufferedReader:
-    """The file as it is, or a `DataError` that says why it can't be opened."""
+    """The open file. A `DataError` says why it can't be opened."""
     place = regular_file(path)
     if place.is_dir():
         raise DataError(path, "expected a file, got a folder.")
@@ -61,7 +61,7 @@ def open_plain(path: Path) -> io.BufferedReader:
 
 
 def open_stream(path: Path) -> io.BufferedReader:
-    """The file's bytes, unpacked where it is compressed; more of them than allowed are an error."""
+    """The file's bytes, unpacked if it is compressed. More than allowed are an error."""
     suffix = compression_of(path)
     if suffix is None:
         return open_plain(path)
@@ -179,13 +179,13 @@ def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str
 
 
 def refuse_utf16(start: bytes, path: Path) -> None:
-    """Raises where a file that starts so is UTF-16, by its byte-order mark."""
+    """Raises if the first bytes are the byte-order mark of UTF-16."""
     if start.startswith(_OTHER_BOMS):
         raise DataError(path, "expected UTF-8, got UTF-16.", line=1)
 
 
 def first_line(path: Path) -> tuple[int, str]:
-    """Number and text of the first line that is not blank; raises where there is none."""
+    """Number and text of the first line that is not blank. Raises if there is none."""
     for number, line in text_lines(path, cut_long=True):
         if line.strip():
             return number, line

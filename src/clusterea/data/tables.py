@@ -39,7 +39,7 @@ def read_table(path: Path, format_name: str, columns: Sequence[str] | None = Non
 
 
 def read_bare_triples(path: Path) -> NamedGraph:
-    """The graph in TSV without a header, as datasets' folders have it."""
+    """The graph in TSV without a header, as in the folders of datasets."""
     table = read_delimited(path, TRIPLE_COLUMNS, delimiter="\t", hint="Is this a links file?")
     return from_columns(*table.columns)
 

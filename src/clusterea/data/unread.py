@@ -1,4 +1,4 @@
-"""Formats of graphs that are not read, and what to convert them to."""
+"""Formats that can't be read, and what to convert them to."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _LINKED_DATA = re.compile(rb'"@(context|id|graph|type)"\s*:')
 
 
 def refuse_unread(path: Path) -> None:
-    """Raises where the file has a format that is known, but not read."""
+    """Raises if the file has a known format that can't be read."""
     found = _BY_SUFFIX.get(suffix_of(path))
     if found is None:
         head = first_bytes(path, _HEAD_BYTES)
@@ -98,5 +98,5 @@ def refuse_unread(path: Path) -> None:
 
 
 def is_json(head: bytes) -> bool:
-    """Whether a file that begins like this is JSON; a list of Turtle begins like one of JSON."""
+    """Whether a file that begins like this is JSON. A list in Turtle begins alike."""
     return re.match(rb'\s*(\{\s*["}]|\[\s*[\[{"\]])', head) is not None

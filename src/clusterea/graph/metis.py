@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
+import ctypes
 import os
-import select
+import signal
 import subprocess
 import sys
-import tempfile
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,25 +15,27 @@ import numpy as np
 from clusterea.graph.functionality import distinct
 from clusterea.types import IntArray, KnowledgeGraph
 
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
+
 
 @dataclass(frozen=True, slots=True)
 class SimpleGraph:
-    """An undirected graph without loops or parallel edges; each edge stands under both its ends."""
+    """An undirected graph without loops or parallel edges; each edge is listed at both its ends."""
 
     offsets: IntArray  # (nodes + 1,)
-    neighbors: IntArray  # (2 edges,), rising within a node
+    neighbors: IntArray  # (2 edges,), ascending within a node
 
     @property
     def num_nodes(self) -> int:
         return len(self.offsets) - 1
 
     def owners(self) -> IntArray:
-        """(2 edges,): the node under which each entry of `neighbors` stands."""
+        """(2 edges,): the node at which each entry of `neighbors` is listed."""
         return np.repeat(np.arange(self.num_nodes), np.diff(self.offsets))
 
 
 def simple_graph(graph: KnowledgeGraph) -> SimpleGraph:
-    """Who is joined by some triple with whom."""
+    """The simple graph that joins the two entities of each triple."""
     return from_edges(graph.heads, graph.tails, graph.num_entities)
 
 
@@ -52,13 +54,13 @@ def metis(
 ) -> IntArray:
     """(nodes,): the part of each node, by METIS's k-way method with its defaults.
 
-    The parts are equal to 3 %. Where there are no more nodes than parts, each node is a part.
+    Part sizes differ by at most 3 %. If there are no more nodes than parts, each node is a part.
 
     Args:
-        graph: What to cut.
+        graph: The graph to cut.
         num_parts: At least 1.
-        seed: METIS's own.
-        weights: (2 edges,) whole numbers from 1: the cost of cutting each; None: one each.
+        seed: Of METIS's random numbers.
+        weights: (2 edges,) integers from 1: the cost of cutting each edge; None: 1 each.
     """
     import pymetis
 
@@ -66,9 +68,9 @@ def metis(
         return np.arange(graph.num_nodes)
     if num_parts == 1:
         return np.zeros(graph.num_nodes, dtype=np.int64)
-    if len(graph.neighbors) == 0:  # nothing to cut, and METIS is not made for it
+    if len(graph.neighbors) == 0:  # METIS can't cut a graph without edges
         return np.arange(graph.num_nodes) % num_parts
-    # METIS takes seeds 0 and 1 for the same, and reads 32 bits of them.
+    # METIS treats seeds 0 and 1 alike, and reads 32 bits of a seed.
     cut = pymetis.part_graph(
         num_parts,
         pymetis.CSRAdjacency(graph.offsets, graph.neighbors),
@@ -79,67 +81,54 @@ def metis(
     return np.asarray(cut.vertex_part, dtype=np.int64)
 
 
-class MetisBeside:
-    """METIS in a process of its own: it holds Python's lock for as long as it runs.
+class RunningMetis:
+    """`metis` in another process, which ends with ours at the latest."""
 
-    The graph goes there, and the parts come back, by files without a name: a run that is killed
-    leaves nothing behind. The process ends with ours, however ours ends: the system sends it a
-    signal when our end of a pipe is closed. A thread of its own could not watch: METIS holds the
-    lock there too.
-    """
-
-    def __init__(self, graph: SimpleGraph, num_parts: int, seed: int) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `stop` closes it
-        self._parts: IntArray | None = None
-        reading, writing = os.pipe()
-        self._lifeline = os.fdopen(writing, "wb")
-        with tempfile.TemporaryFile() as given, os.fdopen(reading, "rb"):
-            np.save(given, graph.offsets)
-            np.save(given, graph.neighbors)
-            given.seek(0)
-            self._process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
-                [sys.executable, "-m", __name__, str(num_parts), str(seed), str(reading)],
-                stdin=given,
-                stdout=self._file,
-                stderr=subprocess.PIPE,
-                pass_fds=[reading],
-                process_group=0,  # so that a terminal's Ctrl-C goes to us alone
-            )
+    def __init__(self, process: subprocess.Popen[bytes], graph: SimpleGraph) -> None:
+        given = np.concatenate([graph.offsets, graph.neighbors], dtype=np.int64)
+        self._process = process
+        executor = ThreadPoolExecutor(1)
+        self._output = executor.submit(process.communicate, given.tobytes())
+        executor.shutdown(wait=False)
 
     def result(self) -> IntArray:
-        """(nodes,): what `metis` returns, as soon as it is there."""
-        if self._parts is None:
-            _, complaint = self._process.communicate()
-            if self._process.returncode != 0:
-                raise RuntimeError(f"METIS failed: {complaint.decode(errors='replace').strip()}")
-            self._file.seek(0)
-            self._parts = np.load(self._file)
-        return self._parts
+        """(nodes,): what `metis` returns. Waits for it."""
+        parts, complaint = self._output.result()
+        if self._process.returncode != 0:
+            raise RuntimeError(f"METIS failed: {complaint.decode(errors='replace').strip()}")
+        return np.frombuffer(parts, dtype=np.int64)
 
     def stop(self) -> None:
         """Ends the process if it still runs."""
-        self._process.kill()  # does nothing where it has ended
-        self._process.wait()
-        self._lifeline.close()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
-        self._file.close()
+        self._process.kill()
+        wait([self._output])
 
 
-def _end_with_parent(watched: int) -> None:
-    """Has the system end this process when the other end of a pipe is closed."""
-    fcntl.fcntl(watched, fcntl.F_SETOWN, os.getpid())
-    flags = fcntl.fcntl(watched, fcntl.F_GETFL)
-    fcntl.fcntl(watched, fcntl.F_SETFL, flags | os.O_ASYNC)  # SIGIO, which ends a process
-    if select.select([watched], [], [], 0)[0]:  # it was closed before
+def begin(graph: SimpleGraph, num_parts: int, seed: int) -> RunningMetis:
+    """Starts `metis` in another process: pymetis holds Python's lock, so a thread would not do.
+
+    `ProcessPoolExecutor` would not do either. It imports the caller's script again, and before
+    Python 3.14 it can't end a task that runs.
+    """
+    numbers = (graph.num_nodes, num_parts, seed, os.getpid())
+    process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
+        [sys.executable, "-m", __name__, *map(str, numbers)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,  # a terminal's Ctrl-C goes to us alone
+    )
+    return RunningMetis(process, graph)
+
+
+def _main(num_nodes: int, num_parts: int, seed: int, parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the line above
         sys.exit(1)
-
-
-def _main(num_parts: int, seed: int, watched: int) -> None:
-    _end_with_parent(watched)
-    given = sys.stdin.buffer
-    graph = SimpleGraph(np.load(given), np.load(given))
-    np.save(sys.stdout.buffer, metis(graph, num_parts, seed))
+    given = np.frombuffer(sys.stdin.buffer.read(), dtype=np.int64)
+    graph = SimpleGraph(given[: num_nodes + 1], given[num_nodes + 1 :])
+    sys.stdout.buffer.write(metis(graph, num_parts, seed).tobytes())
 
 
 if __name__ == "__main__":

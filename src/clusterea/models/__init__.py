@@ -1,22 +1,17 @@
-"""Encoders, one a file, behind one contract (`encoder.py`). A new one adds a line to `ENCODERS`."""
+"""Encoders with one contract (`encoder.py`). A new one is a file and a line in `ENCODERS`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-
-from clusterea.config import LABEL_PROPAGATION, TrainingConfig
+from clusterea.config import LABEL_PROPAGATION, EncoderConfig, PropagationConfig
 from clusterea.errors import look_up
 from clusterea.models.dual_amn import DualAMN
 from clusterea.models.encoder import Encoder, Shape
 from clusterea.models.gcn_align import GCNAlign
 from clusterea.models.rrea import RREA
 
-__all__ = ["ENCODERS", "Encoder", "Shape", "check_model", "find_encoder"]
+__all__ = ["ENCODERS", "Encoder", "Shape", "check_model", "find_encoder", "output_width"]
 
-MakeEncoder = Callable[[Shape, TrainingConfig, torch.Generator], Encoder]
-ENCODERS: dict[str, MakeEncoder] = {
+ENCODERS: dict[str, type[Encoder]] = {
     "gcn-align": GCNAlign,
     "rrea": RREA,
     "dual-amn": DualAMN,
@@ -24,11 +19,18 @@ ENCODERS: dict[str, MakeEncoder] = {
 
 
 def check_model(name: str) -> None:
-    """Raises unless an encoder is called so, trained or not."""
+    """Raises unless `name` is a trained encoder or label propagation."""
     if name != LABEL_PROPAGATION:
         look_up("model", name, {**ENCODERS, LABEL_PROPAGATION: None})
 
 
-def find_encoder(name: str) -> MakeEncoder:
-    """The encoder called `name`; an unknown name is answered with the known ones."""
+def find_encoder(name: str) -> type[Encoder]:
+    """The encoder called `name`. The error for an unknown name lists the known ones."""
     return look_up("model", name, ENCODERS)
+
+
+def output_width(config: EncoderConfig) -> int:
+    """The number of dimensions of an encoder's embeddings."""
+    if isinstance(config, PropagationConfig):
+        return config.features
+    return config.dimension * find_encoder(config.model).outputs_per_dimension

@@ -1,4 +1,4 @@
-"""Dual-AMN (Mao et al., WWW 2021): relational reflection, proxies for the far side, a gate."""
+"""Dual-AMN (Mao et al., WWW 2021): relational reflection, proxies shared by both graphs, a gate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DualAMN(RelationalEncoder):
         self.gate_bias = nn.Parameter(torch.zeros(2, 1, width))
 
     def scores(self, index: int, states: Tensor, axes: Tensor, block: Block) -> Tensor:
-        del states  # what counts is the relation alone
+        del states  # the scores depend on the relation alone
         return (axes @ self.attention[index]).index_select(0, block.relation_sets)
 
     def readout(self, states: Sequence[Tensor]) -> Tensor:

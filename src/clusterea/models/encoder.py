@@ -1,4 +1,4 @@
-"""`Encoder`: what every model is, so that one trainer and one inference serve all."""
+"""`Encoder`: the contract of all models, which training and inference rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterea.numerics.sparse_matmul import SparseMatrix
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an encoder needs to know of a graph before it sees any of it."""
+    """What an encoder needs to know of a graph when it is made."""
 
     num_entities: tuple[int, int]
     num_relations: int  # with inverses
@@ -36,18 +36,20 @@ class Encoder(nn.Module):
 
     The trainer calls `inputs` once, `layer` for each hop with the block it expanded, and `readout`
     with the states of the nodes it asked for. Inference calls the same three for all nodes, layer
-    by layer, so it needs no expansion and its blocks change nothing.
+    by layer, so it needs no expansion.
     """
 
     num_layers: ClassVar[int] = 2
-    #: Whether `inputs` reads the rows of neighbours too: one more hop to expand.
+    #: The width of the output divided by that of a row of the table.
+    outputs_per_dimension: ClassVar[int] = 1
+    #: Whether `inputs` reads the rows of neighbors too: one more hop to expand.
     reads_neighbors: ClassVar[bool] = False
     #: Whether `inputs` reads the relations on a node's edges.
     reads_relations: ClassVar[bool] = False
 
     @abstractmethod
     def initial_rows(self, generator: torch.Generator) -> Tensor:
-        """(nodes, dim): the entity table to begin with, on the host."""
+        """(nodes, dim): the initial entity table, on the host."""
 
     @abstractmethod
     def inputs(
@@ -84,7 +86,7 @@ def with_self(block: Block, edge_values: Tensor, own_values: Tensor) -> SparseMa
     owner = owners(block.offsets, edges)
     offsets = block.offsets + torch.arange(receivers + 1, device=device)
     slots = torch.arange(edges, device=device) + owner
-    last = offsets[1:] - 1  # the receiver itself comes after its neighbours
+    last = offsets[1:] - 1  # the receiver itself is listed after its neighbors
     columns = torch.empty(edges + receivers, dtype=torch.int64, device=device)
     columns[slots], columns[last] = block.senders, block.receivers
     values = torch.empty(edges + receivers, device=device)
@@ -93,10 +95,10 @@ def with_self(block: Block, edge_values: Tensor, own_values: Tensor) -> SparseMa
 
 
 def neighborhood_mean(block: Block) -> SparseMatrix:
-    """(receivers, nodes): the mean over a receiver and its neighbours.
+    """(receivers, nodes): the mean over a receiver and its neighbors.
 
-    Where the block holds a draw of the neighbours, these stand for all: the receiver weighs
-    1 / (degree + 1) as in the full graph, and the drawn ones share the rest.
+    If the block holds a sample of the neighbors, the receiver has weight 1 / (degree + 1) as in the
+    full graph, and the sampled neighbors share the rest equally.
     """
     own = 1 / (block.degrees + 1).float()
     each = (1 - own) / lengths(block.offsets).clamp(min=1)

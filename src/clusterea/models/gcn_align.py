@@ -24,7 +24,7 @@ class GCNAlign(Encoder):
         self._dimension = config.dimension
 
     def initial_rows(self, generator: torch.Generator) -> Tensor:
-        # Glorot's deviation, for each graph by itself.
+        # Glorot's deviation, for each graph separately.
         rows = torch.randn(sum(self._num_entities), self._dimension, generator=generator)
         for part in torch.split(rows, list(self._num_entities)):
             part.mul_((2 / (len(part) + self._dimension)) ** 0.5)
@@ -37,7 +37,7 @@ class GCNAlign(Encoder):
         return rows
 
     def layer(self, index: int, states: Tensor, block: Block) -> Tensor:
-        # A draw of the neighbours stands for all of them.
+        # Scaled up: a sample of the neighbors represents all of them.
         scale = block.degrees / lengths(block.offsets).clamp(min=1)
         owner = owners(block.offsets, block.num_edges)
         weights = block.weights * scale.index_select(0, owner)

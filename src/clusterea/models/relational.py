@@ -29,6 +29,7 @@ class RelationalEncoder(Encoder):
     at the hyperplane whose normal is the edge's relation.
     """
 
+    outputs_per_dimension: ClassVar[int] = 6  # two channels, each of three states
     reads_neighbors: ClassVar[bool] = True
     reads_relations: ClassVar[bool] = True
 
@@ -49,7 +50,7 @@ class RelationalEncoder(Encoder):
         self, rows: Tensor, neighbors: Block | None, incident: SparseMatrix | None
     ) -> Tensor:
         if neighbors is None or incident is None:
-            raise ValueError("neighbors and incident must be there: this model reads both.")
+            raise ValueError("neighbors and incident must be given: this model reads both.")
         entities = neighborhood_mean(neighbors) @ rows
         relations = incident @ self.relations
         return self._activation(torch.stack([entities, relations], dim=1))
@@ -73,7 +74,7 @@ class RelationalEncoder(Encoder):
 
     @abstractmethod
     def scores(self, index: int, states: Tensor, axes: Tensor, block: Block) -> Tensor:
-        """(edges, 2): how much a message counts among those of its receiver, before the softmax.
+        """(edges, 2): the attention score of each message, before the softmax over its receiver.
 
         Args:
             index: The layer.

@@ -20,8 +20,8 @@ class RREA(RelationalEncoder):
     def __init__(self, shape: Shape, config: TrainingConfig, generator: torch.Generator) -> None:
         super().__init__(shape, config, generator)
         dimension = config.dimension
-        # The original scores [receiver, message, relation]; what the receiver adds is the same for
-        # all its messages and cancels in the softmax, so it is left out.
+        # The original scores [receiver, message, relation]. The receiver's part is the same for all
+        # its messages and cancels in the softmax, so it is left out.
         self.message_attention = glorot(self.num_layers, dimension, 1, generator=generator)
         self.relation_attention = glorot(self.num_layers, dimension, 1, generator=generator)
 

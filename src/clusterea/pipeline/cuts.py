@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterea.graph.metis import MetisBeside, simple_graph
+from clusterea.graph.metis import RunningMetis, begin, simple_graph
 from clusterea.pipeline.store import Made, Store
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 from clusterea.workspace import recipe_key
@@ -47,17 +47,18 @@ class Cuts:
     def __init__(self, store: Store, whole: Made[AlignmentTask]) -> None:
         self._store = store
         self._whole = whole
-        self._running: dict[str, MetisBeside] = {}
+        self._running: dict[str, RunningMetis] = {}
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
         """Starts what these samplers will ask for, unless it is there."""
+        from clusterea.samplers import find_sampler
+
         for sampler in samplers:
-            if num_parts > 1 and sampler.startswith(("iscs", "metis-cps")):
-                graphs = self._whole.value.graphs
-                graph = graphs.target if sampler.endswith("-reverse") else graphs.source
+            graph = find_sampler(sampler).graph_to_cut(self._whole.value.graphs)
+            if num_parts > 1 and graph is not None:
                 key = recipe_key("metis", *self._recipe(graph, num_parts, seed))
                 if key not in self._running and not self._store.has(key):
-                    self._running[key] = MetisBeside(simple_graph(graph), num_parts, seed)
+                    self._running[key] = begin(simple_graph(graph), num_parts, seed)
 
     def __call__(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
         """(entities,): the part of each, as soon as it is there."""

@@ -42,11 +42,11 @@ def largeea(
     from clusterea.fusion.undecided import undecided
     from clusterea.graph.subtask import subtask
     from clusterea.numerics.cells import both_ways, from_cells
-    from clusterea.samplers import Place, sample
+    from clusterea.samplers import Resources, sample
     from clusterea.training import train
 
     nothing = task.graphs.map(lambda graph: torch.empty(graph.num_entities, 0))
-    partition = sample(METIS_CPS, task, nothing, sampling, Place(device))
+    partition = sample(METIS_CPS, task, nothing, sampling, Resources(device))
     rows, columns, values = [], [], []
     for number, batch in enumerate(partition.mini_batches()):
         part = subtask(task, batch.map(lambda ids: ids.numpy()))

@@ -57,12 +57,9 @@ def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
 
 def widths(config: Config) -> list[int]:
     """The dimensions of each encoder's embeddings in the last round."""
-    own = [
-        each.features
-        if isinstance(each, PropagationConfig)
-        else each.dimension * (1 if each.model == "gcn-align" else 6)
-        for each in config.encoders()
-    ]
+    from clusterea.models import output_width
+
+    own = [output_width(each) for each in config.encoders()]
     return own * (config.self_training.folds if config.self_training.rounds else 1)
 
 

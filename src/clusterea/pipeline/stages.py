@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from clusterea.training import Progress
+    from clusterea.training import EncoderProgress
 
 Kept = TypeVar("Kept", bound=Stored)
 
@@ -145,7 +145,7 @@ class Stages:
         is_trained = isinstance(config, TrainingConfig)
         label = _label("training" if is_trained else "propagation", lesson.round)
 
-        def told(at: Progress) -> None:
+        def told(at: EncoderProgress) -> None:
             what = f"epoch {at.epoch} of {at.epochs}" if at.epochs > 1 else "labels"
             done = (at.epoch - 1) * at.steps + at.step
             self._observer.step(label, what, done, at.epochs * at.steps)
@@ -174,20 +174,20 @@ class Stages:
 
     def sample(self, lesson: Lesson, encoding: Encoding) -> dict[str, Made[Partition]]:
         """The mini-batches of each sampler."""
-        from clusterea.samplers import Place, sample
+        from clusterea.samplers import Resources, recipe, sample
 
-        config, place = self._config.sampling, Place(self._device, self._cuts)
+        config, resources = self._config.sampling, Resources(self._device, self._cuts)
 
         def make(key: str, sampler: str) -> Partition:
             del key
             vectors = encoding.embeddings.value
-            return sample(sampler, lesson.task.value, vectors, config, place)
+            return sample(sampler, lesson.task.value, vectors, config, resources)
 
         return {
             sampler: self._stage(
                 _label(f"sampling: {sampler}", lesson.round),
                 "sample",
-                {"sampler": sampler, **config.recipe(sampler)},
+                {"sampler": sampler, **recipe(sampler, config)},
                 {"train": encoding.embeddings.key, "lesson": lesson.task.key},
                 Partition,
                 partial(make, sampler=sampler),

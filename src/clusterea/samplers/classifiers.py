@@ -15,13 +15,13 @@ from clusterea.models.encoder import glorot
 Label = Callable[
     [Tensor], Tensor
 ]  # (n, dim) anywhere → (n, classes) on the device, log-probabilities
-# examples, their labels, classes, seed, device → what labels other rows
+# examples, their labels, classes, seed, device → a function that labels other rows
 Classifier = Callable[[Tensor, Tensor, int, int, torch.device], Label]
 
 UNITS, DROPOUT = 128, 0.5
 EPOCHS, EXAMPLES_PER_STEP, RATE = 30, 512, 1e-3
-LEAST_STEPS, MOST_STEPS = 300, 6000  # so that neither few seeds nor very many spoil it
-ROWS = 1 << 17  # labelled at a time
+LEAST_STEPS, MOST_STEPS = 300, 6000  # enough with few seeds, quick with many
+ROWS = 1 << 17  # rows labeled at a time
 
 
 def softmax(
@@ -38,7 +38,7 @@ def softmax(
     first, second, first_bias, second_bias = parameters
     mean = examples.sum(0) / max(len(examples), 1)
     scale = ((examples - mean).square().sum(0) / max(len(examples), 1)).sqrt_()
-    scale[scale <= 1e-6 * mean.abs()] = 1.0  # constant: nothing is learned from it, so nothing told
+    scale[scale <= 1e-6 * mean.abs()] = 1.0  # a constant column must not be scaled up
 
     def hidden(rows: Tensor) -> Tensor:
         return torch.relu(torch.addmm(first_bias, (rows - mean) / scale, first))
@@ -70,12 +70,14 @@ def xgboost(
             "the classifier xgboost is not installed: pip install 'clusterea[xgboost]', or choose "
             "--set sampling.classifier=softmax."
         ) from error
-    present, contiguous = torch.unique(labels, return_inverse=True)  # some may have no member
-    if len(present) < 2:  # it refuses a single class
+    present, contiguous = torch.unique(
+        labels, return_inverse=True
+    )  # some classes may have no example
+    if len(present) < 2:  # xgboost refuses a single class
         fixed = torch.full((classes,), -torch.inf if len(present) else 0.0, device=device)
         fixed[present] = 0.0
         return lambda rows: fixed.expand(len(rows), classes)
-    # Its classifier class would need scikit-learn too; this is what that class does.
+    # The same as XGBClassifier, which would need scikit-learn.
     settings = {
         "objective": "multi:softprob",
         "num_class": len(present),
@@ -98,12 +100,12 @@ CLASSIFIERS: dict[str, Classifier] = {"xgboost": xgboost, "softmax": softmax}
 
 
 def find_classifier(name: str) -> Classifier:
-    """The classifier called `name`; an unknown name is answered with the known ones."""
+    """The classifier called `name`. The error for an unknown name lists the known ones."""
     return look_up("classifier", name, CLASSIFIERS)
 
 
 def _in_blocks(label: Label, classes: int, device: torch.device) -> Label:
-    """The same for any number of rows, a block of them at a time."""
+    """Applies `label` to any number of rows, a block at a time."""
 
     @torch.no_grad()
     def whole(rows: Tensor) -> Tensor:
@@ -116,7 +118,7 @@ def _in_blocks(label: Label, classes: int, device: torch.device) -> Label:
 
 
 def _steps(examples: int, draw: torch.Generator) -> list[Tensor]:
-    """The examples of each step, in epochs of shuffled ones."""
+    """The examples of each step, shuffled in each epoch."""
     if examples == 0:
         return []
     per_epoch = -(-examples // EXAMPLES_PER_STEP)

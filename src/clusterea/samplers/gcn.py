@@ -13,8 +13,10 @@ from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.types import KnowledgeGraph
 
-DROPOUT = 0.5
-COLUMNS = 128  # of the features at a time: bounds what a product holds beside its result
+UNITS, RATE, DROPOUT = 16, 0.01, 0.5  # as in Kipf and Welling's GCN, which the paper uses
+SMOOTHING = 0.95  # weight of the neighbors' labels against a node's own, in each round
+SMOOTHING_ROUNDS = 30
+COLUMNS = 128  # columns of the features multiplied at a time: bounds the memory of a product
 
 
 def classify_nodes(
@@ -29,18 +31,18 @@ def classify_nodes(
 
     A relu((A X) W1 + b1) W2 + b2, with the columns of A X standardized and half of the hidden units
     dropped in each epoch; then smoothed over the graph. X is fixed, so A X is computed once, and
-    only for the nodes that the known ones hear from, since no other has a part in the loss. That
-    is the one copy of features that is made.
+    only for the neighbors of known nodes, since no other node contributes to the loss. That is the
+    only copy of the features.
 
     Args:
         graph: Its functionality-weighted adjacency is A.
         features: (nodes, dim): X, on the host or the device.
         known: (n,) the nodes with a label.
-        labels: (n,) theirs.
-        config: Epochs, units, rate, smoothing.
+        labels: (n,) their labels.
+        config: Number of classes, epochs and seed.
         device: Where to compute.
     """
-    classes, units = config.num_batches, config.gcn_units
+    classes, units = config.num_batches, UNITS
     draw = generator(config.seed, "gcn")
     drawn = glorot(features.shape[1], units, generator=draw), glorot(units, classes, generator=draw)
     parameters = [
@@ -50,17 +52,17 @@ def classify_nodes(
     if len(known) == 0:
         return torch.zeros(graph.num_entities, classes, device=device)
     adjacency = weighted_adjacency(graph).to(device)
-    features = features.to(device)  # a GPU reads them twice, and columns of them at that
+    features = features.to(device)  # they are read twice, by columns
     known, labels = known.to(device), labels.to(device)
     outer, heard = adjacency.select(known).compact()
     inner = _product(adjacency.select(heard), features)
     mean = inner.mean(0)
     scale = inner.sub_(mean).square().mean(0).sqrt_()
-    scale[scale < 1e-12] = 1.0  # a column that says nothing must not say it loudly
+    scale[scale < 1e-12] = 1.0  # a constant column must not be scaled up
     _fit(parameters, inner.div_(scale), outer, labels, config, device)
     del inner
     scores = _scores(parameters, adjacency, features, mean, scale)
-    return _smoothed(scores, adjacency, known, labels, config)
+    return _smoothed(scores, adjacency, known, labels)
 
 
 def _fit(
@@ -74,7 +76,7 @@ def _fit(
     """Trains the parameters in place, by full-batch epochs of Adam."""
     first, second, first_bias, second_bias = parameters
     drop = generator(config.seed, "gcn-dropout", device=device)
-    optimizer = torch.optim.Adam(parameters, lr=config.gcn_rate, fused=device.type == "cuda")
+    optimizer = torch.optim.Adam(parameters, lr=RATE, fused=device.type == "cuda")
     for _ in range(config.gcn_epochs):
         hidden = torch.relu(torch.addmm(first_bias, inner, first))
         kept = torch.empty_like(hidden).bernoulli_(1 - DROPOUT, generator=drop)
@@ -94,8 +96,8 @@ def _scores(
 ) -> Tensor:
     """(nodes, classes) of every node.
 
-    (A X - mean) / scale · W1 is A (X W) - mean W with W = W1 / scale: so X is narrowed to the
-    hidden units before A mixes it.
+    (A X - mean) / scale · W1 equals A (X W) - mean W with W = W1 / scale, so the product with A
+    has as many columns as there are hidden units.
     """
     first, second, first_bias, second_bias = parameters
     scaled = first / scale.unsqueeze(1)
@@ -104,22 +106,20 @@ def _scores(
 
 
 @torch.no_grad()
-def _smoothed(
-    scores: Tensor, adjacency: SparseMatrix, known: Tensor, labels: Tensor, config: SamplingConfig
-) -> Tensor:
-    """Log-probabilities after rounds in which every node hears its neighbours, the known fixed.
+def _smoothed(scores: Tensor, adjacency: SparseMatrix, known: Tensor, labels: Tensor) -> Tensor:
+    """Log-probabilities, averaged with those of the neighbors in rounds; known nodes stay fixed.
 
-    Two layers see two hops; the labels of the known nodes reach farther. Without it METIS-CPS,
-    which has the whole graph in view, keeps more links together than the network does.
+    Two layers see two hops; this carries the labels of the known nodes farther. Without it
+    METIS-CPS, which sees the whole graph, keeps more links together.
     """
     own = scores.softmax(1)
     truth = one_hot(labels, scores.shape[1]).to(own.dtype)
     sums = adjacency.apply(torch.ones_like(own[:, :1]))
     result = own.clone()
-    for _ in range(config.smoothing_rounds):
+    for _ in range(SMOOTHING_ROUNDS):
         result[known] = truth
         heard = adjacency.apply(result) / sums
-        result = torch.lerp(own, heard, config.smoothing)
+        result = torch.lerp(own, heard, SMOOTHING)
     result[known] = truth
     return result.clamp(min=1e-12).log()
 

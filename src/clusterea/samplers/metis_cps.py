@@ -8,23 +8,23 @@ from torch import Tensor
 
 from clusterea.config import SamplingConfig
 from clusterea.graph.metis import from_edges, metis
-from clusterea.samplers.sampler import Place
+from clusterea.samplers.sampler import Resources
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Partition
 
 HEAVY = 1000  # the weight of an edge between two seeds of one part, as in LargeEA
 
 
 def metis_cps(
-    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
+    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, resources: Resources
 ) -> Partition:
     """METIS's parts of the source graph, and parts of the target graph that follow its seeds.
 
-    In the target graph the seeds of one part are tied to each other by heavy edges, and edges
-    between seeds of different parts are removed. METIS need not obey, so its parts are then paired
-    with the source's by the seeds they share.
+    In the target graph, heavy edges join the seeds of one part, and edges between seeds of
+    different parts are removed. METIS may still separate them, so its parts are then paired with
+    the source's by the number of seeds they share.
     """
     del embeddings
-    source = place.cut(task.graphs.source, config.num_batches, config.seed)
+    source = resources.cut(task.graphs.source, config.num_batches, config.seed)
     part_of_seed = source[task.seeds[:, 0]]
     target = _guided(task.graphs.target, task.seeds[:, 1], part_of_seed, config)
     shared = np.zeros((config.num_batches, config.num_batches), dtype=np.int64)
@@ -38,7 +38,7 @@ def _guided(
 ) -> IntArray:
     part = np.full(graph.num_entities, -1, dtype=np.int64)
     part[seeds] = part_of_seed
-    # A star from the first seed of each part ties its seeds together.
+    # A star from the first seed of each part joins its seeds.
     parts, first = np.unique(part_of_seed, return_index=True)
     center = np.zeros(config.num_batches, dtype=np.int64)
     center[parts] = seeds[first]

@@ -1,10 +1,10 @@
-"""The contract of a sampler: `Sampler`, and `reverse`, which turns one round."""
+"""The contract of a sampler: `Sampler`, and `reverse`, which swaps the sides it works on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,47 +15,62 @@ from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Parti
 
 Cut = Callable[[KnowledgeGraph, int, int], IntArray]  # graph, parts, seed → each entity's part
 
-
 CPU = torch.device("cpu")
 
 
 def metis_cut(graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
-    """(entities,): METIS's parts of a graph, here and now."""
+    """(entities,): METIS's parts of a graph, computed now."""
     return metis(simple_graph(graph), num_parts, seed)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a sampler computes, and who cuts graphs for it: how, not what."""
+class Resources:
+    """A sampler's device and its source of METIS cuts. Neither changes the result."""
 
     device: torch.device = CPU
-    cut: Cut = metis_cut  # another one may have begun while the embeddings were trained
+    cut: Cut = metis_cut  # `align` passes one that began while the embeddings were trained
 
 
-class Sampler(Protocol):
+Sample: TypeAlias = Callable[[AlignmentTask, Pair[Tensor], SamplingConfig, Resources], Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
     """Cuts both graphs into `config.num_batches` mini-batches that hold equivalent entities.
 
     Every entity of both sides is in exactly one; the same arguments give the same mini-batches. A
     sampler sees the seeds and the embeddings and never a test link: the task has none.
+
+    Attributes:
+        sample: The function that does it.
+        settings: The fields of `SamplingConfig` that this sampler reads and others don't.
+        needs_metis: Whether it asks `resources.cut` for the parts of the first graph.
+        is_reversed: Whether it works from the target to the source.
     """
 
-    def __call__(
-        self, task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
-    ) -> Partition: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Reversed:
-    """A sampler that works from the target to the source."""
-
-    sampler: Sampler
+    sample: Sample
+    settings: tuple[str, ...] = ()
+    needs_metis: bool = False
+    is_reversed: bool = False
 
     def __call__(
-        self, task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
+        self,
+        task: AlignmentTask,
+        embeddings: Pair[Tensor],
+        config: SamplingConfig,
+        resources: Resources,
     ) -> Partition:
-        return self.sampler(task.swap(), embeddings.swap(), config, place).swap()
+        if self.is_reversed:
+            return self.sample(task.swap(), embeddings.swap(), config, resources).swap()
+        return self.sample(task, embeddings, config, resources)
+
+    def graph_to_cut(self, graphs: Pair[KnowledgeGraph]) -> KnowledgeGraph | None:
+        """The graph whose METIS parts it will ask for, if any."""
+        if not self.needs_metis:
+            return None
+        return graphs.target if self.is_reversed else graphs.source
 
 
 def reverse(sampler: Sampler) -> Sampler:
-    """The same sampler on swapped sides; turned round twice it is itself."""
-    return sampler.sampler if isinstance(sampler, Reversed) else Reversed(sampler)
+    """The same sampler on swapped sides."""
+    return replace(sampler, is_reversed=not sampler.is_reversed)

@@ -6,20 +6,20 @@ import torch
 from torch import Tensor
 
 from clusterea.config import SamplingConfig
-from clusterea.samplers.sampler import Place
+from clusterea.samplers.sampler import Resources
 from clusterea.seeding import generator
 from clusterea.types import AlignmentTask, Pair, Partition
 
 
 def vps(
-    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, place: Place
+    task: AlignmentTask, embeddings: Pair[Tensor], config: SamplingConfig, resources: Resources
 ) -> Partition:
     """Mini-batches of equal size, drawn at random; the two ends of a seed share one."""
-    del embeddings, place
+    del embeddings, resources
     draw = generator(config.seed, "vps")
 
     def dealt(count: int, after: int) -> Tensor:
-        """Labels in turn, so that all are as often but for one, those dealt before counted too."""
+        """Labels in turn, `after` the labels dealt before: batch sizes differ by at most one."""
         turns = torch.randperm(count, generator=draw)
         return (after + turns) % config.num_batches
 

@@ -1,4 +1,4 @@
-"""`EntityTable`: one trained row for each entity, updated where a step touched it."""
+"""`EntityTable`: one trained row for each entity. A step updates only the rows that it read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ EPSILON = 1e-8
 class EntityTable:
     """Rows with Adam's two moments, on the host or on the device.
 
-    A step takes the rows it reads as a tensor of their own, so gradient and optimizer work follow
-    the rows touched and not the table. This is lazy Adam: the moments of a row that a step does not
-    touch stay as they are, where plain Adam would let them decay and move the row on.
+    A step copies the rows it reads, so the cost of gradients and updates grows with these rows and
+    not with the table. This is lazy Adam: rows that a step does not read keep their moments, which
+    plain Adam would let decay.
     """
 
     def __init__(self, rows: Tensor, learning_rate: float, device: torch.device) -> None:
@@ -26,13 +26,13 @@ class EntityTable:
         self._steps = 0
 
     def take(self, nodes: Tensor) -> Tensor:
-        """(nodes, dim): a copy on the computing device that collects a gradient."""
+        """(nodes, dim): a copy of the rows on the computing device, which collects a gradient."""
         rows = self.rows.index_select(0, nodes.to(self.rows.device))
         return rows.to(self._device, non_blocking=True).requires_grad_()
 
     @torch.no_grad()
     def update(self, nodes: Tensor, taken: Tensor) -> None:
-        """One Adam step on the rows that were taken, with the gradient they collected."""
+        """One Adam step on rows that `take` returned, with the gradient they collected."""
         if taken.grad is None:
             raise ValueError("taken must have collected a gradient.")
         nodes = nodes.to(self.rows.device)
@@ -49,7 +49,7 @@ class EntityTable:
         self.rows.index_copy_(0, nodes, rows)
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that a later process needs to go on."""
+        """Everything needed to resume training."""
         return {
             "rows": self.rows,
             "first": self._first,
@@ -58,14 +58,14 @@ class EntityTable:
         }
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Back to a state that `state` gave."""
+        """Restores what `state` returned."""
         for name, now in (("rows", self.rows), ("first", self._first), ("second", self._second)):
             check_shape(name, state[name], now)
             now.copy_(state[name])
         self._steps = int(state["steps"])
 
     def forget_moments(self) -> None:
-        """Frees what only training needs."""
+        """Frees the moments, which only training needs."""
         self._first = self._second = self.rows.new_zeros(0)
 
 

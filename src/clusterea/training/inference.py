@@ -1,4 +1,4 @@
-"""Inference: the embedding of every node from its full neighbourhood, layer by layer, in blocks."""
+"""Inference: the embedding of every node from its full neighborhood, layer by layer, in blocks."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from clusterea.graph.union import UnionGraph
 from clusterea.models import Encoder
 from clusterea.training.node_runs import fill, node_runs
 
+EDGES_PER_BLOCK = 1 << 19  # bounds the memory; the results don't depend on it
+
 
 @torch.no_grad()
 def embed(
-    encoder: Encoder, rows: Tensor, graph: UnionGraph, device: torch.device, edges_per_block: int
+    encoder: Encoder,
+    rows: Tensor,
+    graph: UnionGraph,
+    device: torch.device,
+    edges_per_block: int = EDGES_PER_BLOCK,
 ) -> Tensor | None:
-    """(nodes, output dim) on the host, rows of unit length; None where some number is none.
+    """(nodes, output dim) on the host, rows of unit length; None if any value is not finite.
 
     A layer is computed for all nodes before the next, so nothing is computed twice. The states of
-    all layers but the last stay on the device; beyond them, a block's edges bound the memory. A
-    node's edges are never cut, so the blocks don't change the result. An output of nothing but
-    zeros, as GCN-Align can give, stays one.
+    all layers but the last stay on the device; apart from them, memory grows with a block's edges.
+    All edges of a node are in one block, so blocks don't change the result. An output row of zeros,
+    which GCN-Align can give, stays zero.
 
     Args:
         encoder: The trained encoder, on the device.
         rows: (nodes, dim): the entity table, anywhere.
         graph: The union graph, on the host or on the device.
         device: Where to compute.
-        edges_per_block: At most so many edges at a time, unless one node has more.
+        edges_per_block: The most edges at a time, unless one node has more.
     """
     rows = rows.to(device)
 

@@ -1,4 +1,4 @@
-"""The losses: what makes the two entities of a seed near and all others far."""
+"""The losses, which pull the two entities of a seed together and push all others away."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def nhsm_loss(
     margin: float,
     mixed_precision: bool = False,
 ) -> Tensor:
-    """Normalized hard sample mining (appendix A), over seeds and everyone else of the step.
+    """Normalized hard sample mining (appendix A), over the seeds and negatives of a step.
 
-    With d the squared distance, every z in `everyone` gives the seed (s, t) the loss
-    d(s, t) - d(s, z) + γ, and d(s, t) - d(t, z) + γ. They are standardized for each s (and t) with
-    mean and deviation taken as constants, sharpened by λ, and smoothly maximized. The paper prints
-    the formula with similarities in the place of distances, which would push seeds apart.
+    With d the squared distance, every z in `everyone` gives the seed (s, t) the losses
+    d(s, t) - d(s, z) + γ and d(s, t) - d(t, z) + γ. They are standardized for each s (and t), with
+    mean and deviation as constants, multiplied by λ, and combined by log-sum-exp. The paper prints
+    the formula with similarities instead of distances, which would push seeds apart.
 
     Args:
         everyone: (nodes, dim): the embeddings of the step's seeds and negatives, of both sides.
-        source: (seeds,): where the seeds' source entities stand among them.
-        target: (seeds,): where their counterparts stand.
+        source: (seeds,): the positions of the seeds' source entities in `everyone`.
+        target: (seeds,): the positions of their target entities.
         sharpness: λ.
         margin: γ.
-        mixed_precision: Multiply in bfloat16, and add up in float32; on a GPU only.
+        mixed_precision: Multiply in bfloat16 and add in float32; for GPUs only.
     """
     anchors = everyone.index_select(0, torch.cat([source, target]))  # (2 · seeds, dim)
     left, right = anchors.chunk(2)
@@ -47,8 +47,8 @@ def nhsm_loss(
 class _Hardness(torch.autograd.Function):
     """(anchors,): log Σ_z exp(λ · standardized gap + τ), in the memory of one matrix.
 
-    By hand, since the step's largest matrix would otherwise be written a dozen times and kept five
-    times: the gradient of a row with respect to its gaps is its softmax times λ / deviation.
+    Written by hand, since autograd would write the step's largest matrix a dozen times and keep
+    five copies. The gradient of a row with respect to its gaps is its softmax times λ / deviation.
     """
 
     @staticmethod
@@ -67,13 +67,13 @@ class _Hardness(torch.autograd.Function):
         gaps = _product(anchors, everyone.T, mixed)
         gaps.mul_(2).sub_(everyone.square().sum(1))
         gaps.add_((positive + margin - anchors.square().sum(1)).unsqueeze(1))
-        # A seed's own two entities stay as a constant: the loss rests once others are farther.
+        # A seed's own two entities are a constant, so the loss stops once all others are farther.
         gaps.scatter_(1, own, 0.0)
         deviation, mean = torch.std_mean(gaps, dim=1, keepdim=True, correction=0)
         scale = sharpness / deviation.clamp(min=1e-12)
         gaps.sub_(mean).mul_(scale)
         largest = gaps.amax(1, keepdim=True)
-        # Below e^-60 a term means nothing, but as a denormal number it slows a CPU sevenfold.
+        # A term below e^-60 changes nothing, but denormal numbers make a CPU seven times slower.
         total = gaps.sub_(largest).clamp_(min=-60).exp_().sum(1, keepdim=True)
         slopes = gaps.mul_(scale / total).scatter_(1, own, 0.0)
         ctx.save_for_backward(anchors, everyone, slopes)
@@ -92,7 +92,7 @@ class _Hardness(torch.autograd.Function):
 
 
 def _product(left: Tensor, right: Tensor, mixed: bool) -> Tensor:
-    """The matrix product; `mixed` rounds the factors to bfloat16, but not the sums."""
+    """The matrix product; `mixed` rounds the factors to bfloat16 but adds in float32."""
     if not mixed:
         return left @ right
     return torch.mm(left.bfloat16(), right.bfloat16(), out_dtype=torch.float32)
@@ -111,7 +111,7 @@ def margin_loss(
     Args:
         source: (seeds, dim).
         target: (seeds, dim).
-        source_negatives: (seeds · k, dim): k in the place of each seed's source, seed by seed.
+        source_negatives: (seeds · k, dim): k replacements of each seed's source, seed by seed.
         target_negatives: (seeds · k, dim): likewise.
         margin: γ.
     """

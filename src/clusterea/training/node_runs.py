@@ -1,4 +1,4 @@
-"""Runs of nodes that bound the memory of whatever is computed for all nodes."""
+"""Runs of consecutive nodes, to compute something for all nodes in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterea.graph.union import UnionGraph
 
 
 def node_runs(graph: UnionGraph, edges_per_block: int) -> Iterator[tuple[int, int]]:
-    """Runs of nodes with at most `edges_per_block` edges and nodes, or else of one node."""
+    """Runs with at most `edges_per_block` edges and as many nodes; one node may have more edges."""
     offsets = graph.offsets.cpu()
     start = 0
     while start < graph.num_nodes:
@@ -23,18 +23,18 @@ def node_runs(graph: UnionGraph, edges_per_block: int) -> Iterator[tuple[int, in
 
 
 def fill(
-    runs: list[tuple[int, int]], compute: Callable[[int, int], Tensor], place: torch.device
+    runs: list[tuple[int, int]], compute: Callable[[int, int], Tensor], device: torch.device
 ) -> Tensor:
-    """The results of all runs in one tensor at `place`."""
+    """The results of all runs in one tensor on the device."""
     whole = staging = torch.empty(0)
     for start, stop in runs:
         part = compute(start, stop)
         if start == 0:
-            whole = torch.empty(runs[-1][1], *part.shape[1:], dtype=part.dtype, device=place)
-        if part.device == place:
+            whole = torch.empty(runs[-1][1], *part.shape[1:], dtype=part.dtype, device=device)
+        if part.device == device:
             whole[start:stop] = part
             continue
-        # Straight into ordinary memory a GPU copies at a thirtieth of its speed.
+        # A GPU copies into pinned memory thirty times as fast as into ordinary memory.
         if len(staging) < len(part):
             staging = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
         whole[start:stop] = staging[: len(part)].copy_(part)

@@ -1,4 +1,4 @@
-"""Makes things ahead in a thread of its own, while the one before is being used."""
+"""`prefetch`: the next items of an iterator, made in a thread while the current one is used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _Made(Generic[T]):
-    """An item, when the device has it ready, or the error that came instead."""
+    """An item and the event that marks it ready on the device, or the error raised instead."""
 
     def __init__(
         self,
@@ -29,21 +29,21 @@ class _Made(Generic[T]):
 def prefetch(
     items: Iterator[T], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]
 ) -> Generator[T, None, None]:
-    """The same items in the same order, up to two of them made before they are asked for.
+    """The same items in the same order, up to two of them made in advance.
 
-    On a GPU they are made on a stream of their own, beside what the caller computes. An error while
-    making one is raised where it is asked for; a reader that stops early stops the thread.
+    On a GPU they are made on another stream than the caller's. An error while making an item is
+    raised when that item is due; a reader that stops early stops the thread.
 
     Args:
-        items: Made in the other thread.
-        device: Where they will be used.
-        tensors: What in an item may be on the device, so that its memory is kept while in use.
+        items: Iterated in the other thread.
+        device: Where the items are used.
+        tensors: The tensors of an item, whose memory on the device is kept while they are used.
     """
     made: queue.Queue[_Made[T]] = queue.Queue(maxsize=2)
     stopped = threading.Event()
     aside = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    if aside is not None:  # what the items are made from may still be on its way
+    if aside is not None:  # copies of what the items are made from may not be finished
         aside.wait_stream(torch.cuda.current_stream(device))
 
     def put(something: _Made[T]) -> bool:

@@ -1,4 +1,4 @@
-"""Which seeds and which negatives each step of an epoch works on."""
+"""The seeds and negatives of each step of an epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterea.types import AlignmentTask, IntArray, Pair
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Nodes of the union graph. Positions say where the seeds' two ends stand among `nodes`."""
+    """Nodes of the union graph, and the positions of the seeds' two ends in `nodes`."""
 
     nodes: Tensor | None  # (n,); None: every node
     source: Tensor  # (seeds,)
@@ -26,17 +26,16 @@ class Step:
 
 
 class Schedule:
-    """Deals out the steps of an epoch: the same for the same seed, whatever came before.
+    """The steps of each epoch. They depend on the random seed and the epoch alone.
 
-    Seeds are shuffled and cut. Negatives of each side are drawn anew for each step from the
-    entities that no seed decides; where they are fewer than asked for, all of them.
+    The seed pairs are shuffled and cut into steps. Each step draws new negatives of each side from
+    the entities that are in no seed pair, or takes all of them if there are too few.
     """
 
     def __init__(self, task: AlignmentTask, config: TrainingConfig) -> None:
         self._task, self._config = task, config
         self._offset = task.graphs.source.num_entities
         self._size = config.seeds_per_step or task.num_seeds
-        self._sorted_sources = np.sort(task.seeds[:, 0])
         self._undecided = Pair(
             _undecided(task.graphs.source.num_entities, task.seeds[:, 0]),
             _undecided(task.graphs.target.num_entities, task.seeds[:, 1]) + self._offset,
@@ -44,19 +43,20 @@ class Schedule:
 
     @property
     def steps_in_epoch(self) -> int:
-        """How many steps walk through all seeds once."""
+        """How many steps use all seeds once."""
         return -(-self._task.num_seeds // self._size)
 
     def steps(self, epoch: int) -> Iterator[Step]:
         """The steps of one epoch."""
         config = self._config
         rng = np.random.default_rng(derived_seed(config.seed, "steps", epoch))
+        margin_rng = np.random.default_rng(derived_seed(config.seed, "negatives", epoch))
         order = rng.permutation(self._task.num_seeds)
         seeds = self._task.seeds[order] + np.array([0, self._offset])
         for start in range(0, len(seeds), self._size):
             part = seeds[start : start + self._size]
             if config.loss == "margin":
-                yield self._margin_step(part, epoch)
+                yield self._margin_step(part, margin_rng)
                 continue
             source, target = (torch.from_numpy(np.ascontiguousarray(ids)) for ids in part.T)
             if config.negatives_per_step is None:
@@ -66,19 +66,14 @@ class Schedule:
             places = torch.arange(2 * len(source))
             yield Step(torch.cat([source, target, *negatives]), *places.chunk(2))
 
-    def _margin_step(self, seeds: IntArray, epoch: int) -> Step:
-        """The seeds, and k random entities in the place of each end of each.
-
-        A seed keeps its negatives for `redraw_every` epochs, whichever step it falls into.
-        """
+    def _margin_step(self, seeds: IntArray, rng: np.random.Generator) -> Step:
+        """The seeds, and k random entities to replace each of their two ends."""
         config = self._config
-        drawn_at = epoch - epoch % config.redraw_every
-        rng = np.random.default_rng(derived_seed(config.seed, "negatives", drawn_at))
         nodes = self._offset + self._task.graphs.target.num_entities
-        drawn = rng.integers(nodes, size=(2, self._task.num_seeds, config.negatives_per_seed))
-        ranks = np.searchsorted(self._sorted_sources, seeds[:, 0])
-        source, target = seeds[np.argsort(ranks)].T
-        parts = [source, target, *drawn[:, np.sort(ranks)].reshape(2, -1)]
+        drawn = rng.integers(nodes, size=(2, len(seeds), config.negatives_per_seed))
+        # Sorted: with all seeds in one step, nothing depends on the shuffle.
+        source, target = seeds[np.argsort(seeds[:, 0])].T
+        parts = [source, target, *drawn.reshape(2, -1)]
         ids = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
         if config.fanout is None:
             return Step(None, *ids)
@@ -87,14 +82,14 @@ class Schedule:
 
 
 def _undecided(num_entities: int, decided: IntArray) -> IntArray:
-    """The entities that no seed decides."""
+    """The entities that are in no seed pair."""
     free = np.ones(num_entities, dtype=bool)
     free[decided] = False
     return np.flatnonzero(free)
 
 
 def _draw(pool: IntArray, count: int, rng: np.random.Generator) -> Tensor:
-    """`count` of the pool, none twice; the cost follows `count`, not the pool."""
+    """`count` different ones of the pool, at a cost that grows with `count` only."""
     if len(pool) > count:
         pool = pool[rng.choice(len(pool), count, replace=False, shuffle=False)]
     return torch.from_numpy(pool)

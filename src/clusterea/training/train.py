@@ -23,34 +23,34 @@ from clusterea.training.entity_table import EntityTable, check_shape
 from clusterea.training.inference import embed
 from clusterea.training.losses import margin_loss, nhsm_loss
 from clusterea.training.prefetch import prefetch
-from clusterea.training.progress import Progress
+from clusterea.training.progress import EncoderProgress
 from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, Pair
 
-LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that tell whether the embeddings are of use
-MOMENTS = {  # what each optimizer keeps of a parameter
+LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that are used to check the embeddings
+MOMENTS = {  # the state that each optimizer keeps for a parameter
     "adam": {"step", "exp_avg", "exp_avg_sq"},
     "rmsprop": {"step", "square_avg"},
     "sgd": set[str](),
 }
-EXPLODED = 1e3  # times the first loss seen: no longer training
+EXPLODED = 1e3  # training has diverged at this multiple of the first loss
 
 
 class TrainingDivergedError(InputError):
-    """The loss is no number or has exploded, or the embeddings are of no use."""
+    """The loss is not finite or has exploded, or the embeddings are useless."""
 
 
 class Checkpoints(Protocol):
-    """Where training keeps what it needs to go on after a kill. It knows no folders itself."""
+    """Where training keeps the state that it resumes from after a kill."""
 
     def latest(self) -> Mapping[str, Tensor] | None:
-        """What was saved last, if anything."""
+        """The state saved last, if any."""
 
     def reject(self) -> None:
-        """What `latest` gave can't be used."""
+        """Says that the state that `latest` returned can't be used."""
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Keeps a copy of a state, whose tensors go on changing, in the place of the one before."""
+        """Replaces the saved state by a copy of this one, whose tensors will change."""
 
 
 def train(
@@ -59,19 +59,18 @@ def train(
     *,
     device: torch.device | str = "cpu",
     checkpoints: Checkpoints | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[EncoderProgress], None] | None = None,
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
-    (GCN-Align may give an entity zeros, which stay.) With the same config and number of threads
-    they are the same bytes on a CPU, also where a killed run was resumed; on a GPU sums are added
-    in varying order, so they agree within 0.01.
+    (GCN-Align may give an entity zeros.) On a CPU, the same config and number of threads give the
+    same bytes, also after a resume. On a GPU the order of sums varies; results agree within 0.01.
 
     Args:
         task: Two graphs and the seeds.
-        config: What to train and how.
+        config: The model and how it is trained.
         device: Where to compute.
-        checkpoints: Where to keep the state after every epoch, and find it again.
+        checkpoints: Where the state is kept after every epoch, and read on a resume.
         progress: Called after every step.
     """
     if not task.num_seeds:
@@ -81,7 +80,7 @@ def train(
     if checkpoints is not None and (saved := checkpoints.latest()) is not None:
         try:
             done = trainer.restore(saved)
-        except (KeyError, ValueError, RuntimeError, TypeError):  # it is of something else
+        except (KeyError, ValueError, RuntimeError, TypeError):  # it belongs to another config
             checkpoints.reject()
             trainer = Trainer(task, config, torch.device(device))
     for epoch in range(done, config.epochs):
@@ -92,7 +91,7 @@ def train(
 
 
 class Trainer:
-    """An encoder, its entity table and their optimizers, between the first step and the last."""
+    """An encoder, its entity table and their optimizers."""
 
     def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
         make_encoder = find_encoder(config.model)
@@ -100,7 +99,7 @@ class Trainer:
         self._task, self._config, self._device = task, config, device
         host = torch.device("cpu")
         graph = union(task.graphs)
-        on_device = _fits(graph.num_bytes(), config.graph_memory, device)
+        on_device = _fits(graph.num_bytes(), device)
         self._graph = graph.to(device) if on_device else graph
         draw = generator(config.seed, "initial")
         shape = Shape.of(graph, device)
@@ -108,8 +107,8 @@ class Trainer:
         rows = self._encoder.initial_rows(draw)
         self._encoder.to(device)
         # Adam keeps two moments of each row beside it.
-        on_device = _fits(3 * rows.nbytes, config.table_memory, device)
-        self._full: _Expanded | None = None  # of all nodes: made once, good for every step
+        on_device = _fits(3 * rows.nbytes, device)
+        self._full: _Expanded | None = None  # of all nodes, the same in every step
         parameters = list(self._encoder.parameters())
         if config.fanout is None:
             rows = rows.to(device).requires_grad_()
@@ -125,11 +124,11 @@ class Trainer:
         self._schedule = Schedule(task, config)
         self._first_loss: float | None = None
 
-    def run_epoch(self, epoch: int, progress: Callable[[Progress], None] | None) -> None:
-        """One walk through the seeds; raises where the loss is no use any more."""
+    def run_epoch(self, epoch: int, progress: Callable[[EncoderProgress], None] | None) -> None:
+        """One pass over the seeds. Raises if the loss has diverged."""
         config, total = self._config, self._schedule.steps_in_epoch
         losses = torch.zeros((), device=self._device)
-        looks = max(1, total // 20)  # reading the loss makes a GPU wait, so not at every step
+        looks = max(1, total // 20)  # reading the loss makes a GPU wait
         self._encoder.train()
         with closing(self._expanded(epoch)) as batches:
             for number, (step, expanded) in enumerate(batches, start=1):
@@ -142,17 +141,17 @@ class Trainer:
                         self._first_loss = mean
                     self._check(mean, epoch, number)
                 if progress is not None:
-                    progress(Progress(epoch + 1, config.epochs, number, total, mean, touched))
+                    progress(
+                        EncoderProgress(epoch + 1, config.epochs, number, total, mean, touched)
+                    )
 
     def embeddings(self) -> Pair[Tensor]:
-        """The embeddings of both sides. Frees what only training needs, so it comes last."""
+        """The embeddings of both sides. Call it last: it frees what only training needs."""
         self._encoder.eval()
         rows = self._rows.detach() if self._table is None else self._table.rows
         if self._table is not None:
             self._table.forget_moments()
-        everyone = embed(
-            self._encoder, rows, self._graph, self._device, self._config.edges_per_block
-        )
+        everyone = embed(self._encoder, rows, self._graph, self._device)
         if everyone is None:
             raise TrainingDivergedError(_advice("an embedding is not a number", self._config))
         source = self._task.graphs.source.num_entities
@@ -161,9 +160,9 @@ class Trainer:
         return embeddings
 
     def _check_use(self, embeddings: Pair[Tensor]) -> None:
-        """Raises where the seeds' ends are no nearer to each other than to strangers.
+        """Raises if the two ends of a seed are no nearer to each other than to other entities.
 
-        The NHSM loss is standardized, so it stays finite whatever happens to the embeddings.
+        The NHSM loss does not show this: it is standardized, so it stays finite.
         """
         seeds = torch.from_numpy(self._task.seeds[:MOST_CHECKED].copy())
         if len(seeds) < LEAST_CHECKED:
@@ -171,14 +170,14 @@ class Trainer:
         source, target = embeddings.source[seeds[:, 0]], embeddings.target[seeds[:, 1]]
         gains = (source * target).sum(1) - (source * target.roll(1, 0)).sum(1)
         if float(gains.mean()) <= 3 * float(gains.std()) / len(seeds) ** 0.5:
-            what = "the seeds' two ends are no nearer to each other than to strangers"
+            what = "the two ends of the seeds are no nearer to each other than to other entities"
             cause = no_common_edges(self._task) or too_many_twins(self._task)
-            if cause:  # then no learning rate helps
-                raise TrainingDivergedError(f"training came to nothing: {what}. {cause}")
+            if cause:  # no learning rate helps then
+                raise TrainingDivergedError(f"training failed: {what}. {cause}")
             raise TrainingDivergedError(_advice(what, self._config))
 
     def state(self, epochs: int) -> dict[str, Tensor]:
-        """Everything needed to go on after `epochs` epochs, as one flat mapping."""
+        """Everything needed to resume after `epochs` epochs, as one flat mapping."""
         state = {"epochs": torch.tensor(epochs)}
         if self._first_loss is not None:
             state["first_loss"] = torch.tensor(self._first_loss, dtype=torch.float64)
@@ -192,7 +191,7 @@ class Trainer:
         return state
 
     def restore(self, saved: Mapping[str, Tensor]) -> int:
-        """Back to a state that `state` gave; returns the epochs it had behind it."""
+        """Restores what `state` returned, and returns the number of its finished epochs."""
 
         def under(prefix: str) -> dict[str, Tensor]:
             return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
@@ -230,7 +229,7 @@ class Trainer:
                     check_shape(name, moment, parameters[number])
 
     def _expanded(self, epoch: int) -> Generator[tuple[Step, _Expanded], None, None]:
-        """The epoch's steps with their neighbourhoods, made ahead for a GPU."""
+        """The epoch's steps with their neighborhoods; for a GPU they are prefetched."""
 
         def expanded() -> Generator[tuple[Step, _Expanded], None, None]:
             for number, step in enumerate(self._schedule.steps(epoch)):
@@ -258,7 +257,7 @@ class Trainer:
         return _Expanded.of(blocks, self._graph, encoder)
 
     def _take(self, step: Step, expanded: _Expanded, epoch: int, number: int) -> tuple[Tensor, int]:
-        """One step: its loss, and how many rows of the entity table it touched."""
+        """Takes one step: its loss, and the number of rows of the entity table that it updated."""
         config, device = self._config, self._device
         expanded = expanded.to(device)
         table = self._table
@@ -284,7 +283,7 @@ class Trainer:
 
 @dataclass(frozen=True, slots=True)
 class _Expanded:
-    """The neighbourhood of a step's nodes, outermost first."""
+    """The neighborhood of a step's nodes, outermost first."""
 
     layers: list[Block]  # for layer 0, 1, …
     neighbors: Block | None  # for the inputs
@@ -293,7 +292,7 @@ class _Expanded:
 
     @staticmethod
     def of(blocks: list[Block], graph: UnionGraph, encoder: Encoder) -> _Expanded:
-        """From blocks that run outwards from the step's nodes."""
+        """From blocks that are ordered outwards from the step's nodes."""
         layers = blocks[: encoder.num_layers][::-1]
         return _Expanded(
             layers,
@@ -304,7 +303,7 @@ class _Expanded:
 
     @staticmethod
     def of_all_nodes(graph: UnionGraph, encoder: Encoder) -> _Expanded:
-        """The full neighbourhood of every node."""
+        """The full neighborhood of every node."""
         block = whole_block(graph, 0, graph.num_nodes)
         blocks = [block] * (encoder.num_layers + encoder.reads_neighbors)
         return _Expanded.of(blocks, graph, encoder)
@@ -342,7 +341,7 @@ def _loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
             target,
             sharpness=config.sharpness,
             margin=config.margin,
-            mixed_precision=config.mixed_precision and device.type == "cuda",
+            mixed_precision=device.type == "cuda",
         )
     parts = source, target, step.source_negatives.to(device), step.target_negatives.to(device)
     embedded = (outputs.index_select(0, part) for part in parts)
@@ -360,7 +359,7 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
 def _optimizer(
     config: TrainingConfig, parameters: list[torch.nn.Parameter]
 ) -> torch.optim.Optimizer:
-    if not parameters:  # an encoder may have nothing to train but its table
+    if not parameters:  # the entity table may be all that is trained
         parameters = [torch.nn.Parameter(torch.zeros(1))]
     if config.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=config.learning_rate)
@@ -370,16 +369,16 @@ def _optimizer(
     return torch.optim.SGD(parameters, lr=config.learning_rate)
 
 
-def _fits(num_bytes: int, place: str, device: torch.device) -> bool:
-    """Whether to put so many bytes on the device: as told, or if a quarter of it holds them."""
-    if place != "auto" or device.type != "cuda":
-        return place != "host"
+def _fits(num_bytes: int, device: torch.device) -> bool:
+    """Whether so many bytes go on the device: on a GPU at most a quarter of its memory."""
+    if device.type != "cuda":
+        return True
     return num_bytes <= torch.cuda.get_device_properties(device).total_memory / 4
 
 
 def _advice(what: str, config: TrainingConfig) -> str:
     return (
-        f"training came to nothing: {what}. "
-        f"Try another learning rate than {config.learning_rate:g}, mostly a smaller one, "
+        f"training failed: {what}. "
+        f"Try another learning rate than {config.learning_rate:g}, usually a smaller one, "
         f"or more epochs than {config.epochs}."
     )

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
+import stat
 import subprocess
 import sys
 import threading
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pooch
 import pytest
 
 from clusterea.data.datasets import DATASETS, Archive, Dataset, fetch, is_fetched
@@ -23,6 +26,11 @@ def archive_bytes() -> bytes:
     with zipfile.ZipFile(buffer, "w") as zipped:
         for name in (NAME, SIBLING):
             zipped.writestr(f"{DATASETS[name].folder}/ent_links", f"links of {name}")
+        for hostile in ("../../../../escaped", "/../escaped"):
+            zipped.writestr(f"{DATASETS[SIBLING].folder}/{hostile}", "escaped")
+        link = zipfile.ZipInfo(f"{DATASETS[SIBLING].folder}/link")
+        link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16  # Unix
+        zipped.writestr(link, "/etc/passwd")
     return buffer.getvalue()
 
 
@@ -37,19 +45,17 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         def do_GET(self) -> None:
             asked.append(self.path)
             body = b"a mirror's mistake" if self.path == "/wrong" else content
-            self.send_response(200)
+            self.send_response(404 if self.path == "/missing" else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(body[:50] if self.path == "/cut" else body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         host = f"http://127.0.0.1:{http.server_address[1]}"
-        archive = Archive(
-            "small.zip", f"{host}/official", hashlib.sha512(content).hexdigest(), len(content)
-        )
+        archive = Archive("small.zip", f"{host}/official", hashlib.sha512(content).hexdigest())
         for name in (NAME, SIBLING):
             known = DATASETS[name]
             small = Dataset(name, archive, known.folder, known.description)
@@ -104,17 +110,67 @@ def test_a_mirror_is_asked_instead(served: list[str], tmp_path: Path) -> None:
     assert served == ["/mirror"]
 
 
-def test_a_mirror_must_have_the_same_sum(served: list[str], tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match="SHA-512"):
-        fetch(NAME, cache=tmp_path, url=mirror("/wrong"))
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/wrong", "SHA-512"), ("/missing", "404"), ("/cut", "could not (download|reach)")],
+)
+def test_a_failure_is_one_line_and_leaves_nothing(
+    served: list[str], tmp_path: Path, path: str, message: str
+) -> None:
+    with pytest.raises(DownloadError, match=message) as raised:
+        fetch(NAME, cache=tmp_path, url=mirror(path))
+    assert "\n" not in str(raised.value)
+    del raised
+    gc.collect()  # pooch leaves the socket of a broken download to the garbage collector
     assert not is_fetched(NAME, tmp_path)
+    assert not [each for each in tmp_path.rglob("*") if each.is_file()]
+    fetch(NAME, cache=tmp_path)  # and the next attempt succeeds
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x.zip", "http://no-such-host.invalid/x.zip"])
+def test_offline_is_one_line(tmp_path: Path, url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(
+        DownloadError, match=r"could not reach http://.*are you offline\?"
+    ) as raised:
+        fetch(NAME, cache=tmp_path, url=url)
+    assert "\n" not in str(raised.value)
+    assert str(tmp_path / "archives" / DATASETS[NAME].archive.name) in str(raised.value)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("url", ["ftp.example.org/x.zip", "gopher://example.org/x.zip"])
+def test_an_address_that_is_not_http_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(DownloadError, match="could not download"):
+        fetch(NAME, cache=tmp_path, url=url)
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(served: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DownloadError, match="could not write"):
+        fetch(NAME, cache=tmp_path / "file" / "cache")
+
+
+def test_a_hostile_archive_writes_nothing_elsewhere(served: list[str], tmp_path: Path) -> None:
+    folder = fetch(SIBLING, cache=tmp_path / "a" / "b" / "cache")
+    found = [each for each in tmp_path.rglob("*escaped*") if folder not in each.parents]
+    assert not found
+    assert not any(each.is_symlink() for each in folder.rglob("*"))
+
+
+def test_a_damaged_archive_is_downloaded_again(served: list[str], tmp_path: Path) -> None:
+    (tmp_path / "archives").mkdir()
+    (tmp_path / "archives" / "small.zip").write_bytes(b"half")
+    assert (fetch(NAME, cache=tmp_path) / "ent_links").is_file()
+    assert len(served) == 1
 
 
 def test_progress_is_passed_on(served: list[str], tmp_path: Path) -> None:
     calls: list[tuple[int, int | None]] = []
     fetch(NAME, cache=tmp_path, progress=lambda received, total: calls.append((received, total)))
-    size = DATASETS[NAME].archive.size
+    size = len(archive_bytes())
     assert calls[-1] == (size, size)
+    assert [received for received, _ in calls] == sorted(received for received, _ in calls)
 
 
 def test_an_unknown_name_is_told_before_anything_is_asked(
@@ -140,26 +196,15 @@ def test_the_environment_names_the_cache(
 def test_the_default_cache_is_the_users(
     served: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import platformdirs
-
     monkeypatch.setenv("CLUSTEREA_CACHE", "")
-    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / f"user-{name}")
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / f"user-{name}")
     assert (tmp_path / "user-clusterea") in fetch(NAME).parents
 
 
-def test_without_platformdirs_the_message_names_the_variable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("CLUSTEREA_CACHE", raising=False)
-    monkeypatch.setitem(sys.modules, "platformdirs", None)
-    with pytest.raises(DownloadError, match="set CLUSTEREA_CACHE"):
-        is_fetched(NAME)
-
-
-def test_importing_needs_neither_httpx_nor_platformdirs() -> None:
+def test_importing_needs_no_pooch() -> None:
     code = (
         "import sys, clusterea.data.datasets as d; d.DATASETS\n"
-        "sys.exit(bool({'httpx', 'platformdirs'} & set(sys.modules)))"
+        "sys.exit(bool({'pooch', 'requests'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

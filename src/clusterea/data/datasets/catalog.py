@@ -14,14 +14,12 @@ class Archive:
     Attributes:
         name: Its file name in the cache.
         url: Where it is published.
-        sha512: The sum it is trusted by, whichever address it came from.
-        size: In bytes; None where the publisher doesn't say.
+        sha512: The checksum it must have, wherever it was downloaded from.
     """
 
     name: str
     url: str
     sha512: str
-    size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Dataset:
     Attributes:
         name: What a user types.
         archive: The file it is published in.
-        folder: Where it lies in that file.
+        folder: Its path inside that file.
         description: One line for a list.
     """
 
@@ -48,7 +46,6 @@ OPENEA = Archive(
         "c1589f185f86e05c497de147b4d6c243c66775cb4b50c6b41ecc71b36cfafb4c"
         "9f86fbee94e1e78a7ee056dd69df1ce3fc210ae07dc64955ad2bfda7450545ef"
     ),
-    size=None,  # several hundred MB
 )
 
 _GRAPHS = {
@@ -87,7 +84,7 @@ def find_dataset(name: str) -> Dataset:
     """The dataset of that name.
 
     Raises:
-        InputError: There is none; the message lists those there are.
+        InputError: There is none; the message lists the known names.
     """
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)

@@ -1,4 +1,4 @@
-"""`choose` and `introduce`: exactly so many facts, and nobody left out."""
+"""`choose` and `introduce`: exact numbers of facts that cover every entity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def choose(
     word: IntArray | None = None,
     odds: FloatArray | None = None,
 ) -> IntArray:
-    """`count` positions by chance, but first one fact for everyone `lacking` who has any.
+    """`count` random positions, with one fact first for each of `lacking` that has any.
 
     So the result touches at least min(count, lacking entities that occur) of them. With `wordless`,
     each of those words of a view gets its fact too (`word` maps relations to words). `odds` makes
@@ -34,7 +34,7 @@ def choose(
     backwards = order[::-1]
     needed = np.zeros(len(facts), dtype=bool)
     first = np.full(len(lacking), -1, dtype=np.int64)
-    # Of assignments to one place the last one stays, hence backwards.
+    # Backwards: of several assignments to one index the last one stays.
     first[facts.tails[backwards]] = backwards
     first[facts.heads[backwards]] = backwards
     needed[first[lacking & (first >= 0)]] = True
@@ -54,7 +54,7 @@ def introduce(
     vocabulary: Vocabulary,
     rng: np.random.Generator,
 ) -> Facts:
-    """One fact for each of `strangers` as its head, about someone popular of `company`.
+    """One fact for each of `strangers` as its head, with a popular entity of `company` as tail.
 
     The relation is one of `relations` that their types allow, if there is such a one.
     """
@@ -68,7 +68,7 @@ def introduce(
         fitting = np.where(vocabulary.domain[relations] == kind, weight, 0.0)
         share = fitting if fitting.any() else weight
         chosen[those] = rng.choice(relations, size=int(those.sum()), p=share / share.sum())
-    # Someone popular of a place nearby: of a few drawn, the most popular.
+    # The most popular of a few entities drawn nearby.
     places = np.argsort(population.place[company], kind="stable")
     near = np.searchsorted(population.place[company][places], population.place[heads])
     reach = max(2, len(company) // 100)

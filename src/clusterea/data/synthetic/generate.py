@@ -1,4 +1,4 @@
-"""`generate`: a pair of knowledge graphs of a given shape, and which of their entities are one."""
+"""`generate`: a pair of knowledge graphs of a given shape, with its true alignment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Side(NamedTuple):
 
 
 def _draw_side(world: World, shape: PairShape, name: str, rng: np.random.Generator) -> _Side:
-    """The source view under ids and names of its own."""
+    """The source view with its own ids and names."""
     facts = draw_view(world, shape, rng)
     entities, relations = shape.entities.source, shape.relations.source
     ids, relation_ids = rng.permutation(entities), rng.permutation(relations)
@@ -75,7 +75,7 @@ def _draw_side(world: World, shape: PairShape, name: str, rng: np.random.Generat
 
 
 def _names(prefix: str, numbers: IntArray) -> Names:
-    """`prefix` and each of `numbers`, with zeros so that all names are of one length."""
+    """`prefix` and each of `numbers`, padded with zeros to one length."""
     digits = max(6, len(str(len(numbers))))
     head = np.frombuffer(prefix.encode(), dtype=np.uint8)
     text = np.empty((len(numbers), len(head) + digits), dtype=np.uint8)

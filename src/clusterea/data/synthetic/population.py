@@ -1,4 +1,4 @@
-"""`Population`: the world's entities, before anything is said about them."""
+"""`Population`: the world's entities, before any fact is drawn."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FAMILY_END = 0.4  # they are 1 + geometric in size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """What each entity is like. Entities 0 … common - 1 are in both views, the rest in one."""
+    """Properties of each entity. Entities 0 … common - 1 are in both views, the rest in one."""
 
     kind: IntArray  # (entities,): its type
     place: FloatArray  # (entities,): in [0, 1); a community is an interval of places
-    activity: FloatArray  # (entities,): how readily it is a head
-    popularity: FloatArray  # (entities,): how readily it is a tail
+    activity: FloatArray  # (entities,): how often it is a head
+    popularity: FloatArray  # (entities,): how often it is a tail
     borders: FloatArray  # (communities + 1,): where communities begin, from 0 to 1
     family: IntArray  # (entities,): siblings have the same one
     family_starts: IntArray  # (families + 1,): where each begins in `siblings`
@@ -95,7 +95,7 @@ def draw_population(shape: PairShape, rng: np.random.Generator) -> Population:
         family=family,
         family_starts=np.append(starts, size),
         siblings=siblings,
-        # Whatever is said of one is said of its siblings: each is to be drawn as much less often.
+        # A fact about one is repeated for its siblings, so each is drawn less often by that factor.
         activity=rng.lognormal(sigma=ACTIVITY_SPREAD, size=size) / np.bincount(family)[family],
         popularity=rng.lognormal(sigma=POPULARITY_SPREAD, size=size),
         borders=borders,
@@ -137,7 +137,7 @@ class Pool:
         size = stop - start
         wanted = min(wanted, size)
         if wanted * 8 > size:
-            # The first to ring, of clocks that ring at the rate of their weight.
+            # Weighted sampling without replacement, by exponential variables.
             weights = np.diff(self.edges[start : stop + 1])
             clocks = rng.exponential(size=size) / weights
             slots = np.argpartition(clocks, wanted - 1)[:wanted] + start

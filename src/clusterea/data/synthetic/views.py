@@ -1,4 +1,4 @@
-"""`draw_view`: what one side tells of the world."""
+"""`draw_view`: the facts of the world that one side states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def draw_view(world: World, shape: PairShape, rng: np.random.Generator) -> Facts
     members, word = population.members.source, vocabulary.words.source
     everyone = np.zeros(population.size, dtype=bool)
     everyone[members] = True
-    # A view tells much of some entities and of some relations, and little of others.
+    # A view states many facts of some entities and relations, and few of others.
     odds = rng.lognormal(sigma=FAMILY_ODDS_SPREAD, size=population.size)[
         population.family[shared.heads]
     ]
@@ -74,7 +74,7 @@ def _draw_own(world: World, kept: Facts, triples: int, rng: np.random.Generator)
     facts = kept
     for layer, count in plan:
         facts = fill(facts, layer, count, population, vocabulary, [word], rng)
-    while len(facts) < triples:  # no room there: any fact will do, and half of all are still free
+    while len(facts) < triples:  # any fact will do; half of all possible ones are free
         words = rng.integers(word.max() + 1, size=2 * (triples - len(facts)))
         facts = distinct(facts.join(_exemplify(words, members, word, rng)), [word], population.size)
     return facts.take(np.arange(len(kept), triples))

@@ -1,4 +1,4 @@
-"""`Vocabulary`: the world's relations, and what each view calls them."""
+"""`Vocabulary`: the world's relations, and their names in each view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE_FALL = 8.5
 SIZE_NOISE = 0.15
 MANY_TO_ONE, MANY_TO_MANY, ONE_TO_ONE = 0, 1, 2
 KINDS = np.repeat([MANY_TO_ONE, MANY_TO_MANY, ONE_TO_ONE], [5, 2, 1])  # of eight next in size
-# How readily a type is pointed at: places, organizations and genres more than persons.
+# How often a type is a tail: places, organizations and genres more than persons.
 RANGE_WEIGHTS = np.array([0.08, 0.10, 0.26, 0.16, 0.04, 0.10, 0.03, 0.08, 0.05, 0.05, 0.03, 0.02])
 WINDOWS = np.array([1.0, 0.5, 0.25, 0.1])  # share of all places where a relation is in use
 # Of eight next in size, those that repeat the pairs of another, as birthPlace and hometown do.
@@ -106,7 +106,7 @@ def _draw_words(
     lacked = Pair(lacked_by_larger, lacked_by_smaller)
     if relations.source < relations.target:
         lacked = lacked.swap()
-    # Never the same one twice, nor the largest: what everyone states everyone has a word for.
+    # Never the same one twice, nor the largest: both views have a word for these.
     minor = rng.permutation(np.arange(size // 10, size))[: sum(lacked)]
     lacks = Pair(minor[: lacked.source], minor[lacked.source :])
     splits: list[tuple[int, int]] = []
@@ -125,7 +125,7 @@ def _draw_words(
 
 
 def _draw_domains(load: FloatArray, rng: np.random.Generator) -> IntArray:
-    """A type for each relation's heads, so that all types have about as much to say."""
+    """A type for each relation's heads, so that all types have about as many facts."""
     said = np.zeros(len(TYPE_SHARES))
     domains = np.empty(len(load), dtype=np.int64)
     for relation, amount in enumerate(load):
@@ -136,7 +136,7 @@ def _draw_domains(load: FloatArray, rng: np.random.Generator) -> IntArray:
 
 
 def _deal(cards: NDArray[Any], size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """`size` of `cards`, each hand of them shuffled: by mere chance a few giants would decide."""
+    """`size` of `cards`, shuffled in hands: independent draws would depend on a few giants."""
     hands = np.tile(cards, (size // len(cards) + 1, 1))
     return rng.permuted(hands, axis=1).ravel()[:size]
 

@@ -1,4 +1,4 @@
-"""`World`: what is true, of which each view tells a part."""
+"""`World`: all facts, of which each view states a part."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draw_world(shape: PairShape, rng: np.random.Generator) -> World:
     present = np.zeros(population.size, dtype=bool)
     present[facts.heads] = present[facts.tails] = True
     strangers = rng.permutation(common[~present[common]])
-    # Where there are fewer facts than entities, each fact is to touch someone new.
+    # If there are fewer facts than entities, each fact has a new entity.
     needed = min(len(strangers), max(0, count - int(present.sum())))
     kept = choose(facts, count - needed, present, rng)
     newcomers = introduce(strangers[:needed], common, both, population, vocabulary, rng)

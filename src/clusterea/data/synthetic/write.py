@@ -1,4 +1,4 @@
-"""`write_openea`: a benchmark as a folder that OpenEA, and everyone since, can read."""
+"""`write_openea`: writes a benchmark as a folder in OpenEA's layout."""
 
 from __future__ import annotations
 
