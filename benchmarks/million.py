@@ -8,8 +8,8 @@ Without `--data`, a pair of DBP1M's EN-FR counts is generated first, which is no
 those of the command, with its start, reading and writing. A run replaces its record.
 
 Bars for a million entities with `--preset paper --set sampling.classifier=softmax --memory 20GiB`,
-the default here, on one H200-class GPU with 16 cores: 240 s, 20 GiB of GPU memory, 48 GiB of host
-memory.
+the default here, on one H200-class GPU with 16 cores: 240 s, 20 GiB of GPU memory, and 48 GiB of
+host memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import torch
+
 from clusterea.config import PRESETS
 from common import (
     DEVICE,
@@ -29,6 +31,7 @@ from common import (
     RESULTS,
     commit,
     costs,
+    device_name,
     flat_metrics,
     folder_of,
     put_record,
@@ -83,7 +86,7 @@ def main() -> None:
         "seconds": seconds,
         **costs(described["stages"]),
         "metrics": flat_metrics(metrics),
-        "device": described["device"],
+        "device": device_name(torch.device(arguments.device)),
         "commit": commit(),
     }
     put_record(arguments.out, record, IDENTITY)

@@ -1,16 +1,18 @@
-"""`docs/results.md`, `docs/results.tsv`, the README's table and the plot of figure 3."""
+"""What is written from records: `docs/results.*`, tables of other pages, the plot of figure 3."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
 from textwrap import TextWrapper
 
-from common import GENERATED, RESULTS, Record, read_records, table
+from common import GENERATED, RESULTS, Record, between_markers, read_records, table
 from plots import Look, Panel, Point, small_multiples
+from scaling import cost_table
 
 fill = TextWrapper(width=100, break_on_hyphens=False).fill
 FR15, DE15, FR100, FR1M, DE1M = (
@@ -263,6 +265,64 @@ def data_file() -> str:
             ]
         )
     return "".join("\t".join(line) + "\n" for line in lines)
+
+
+# ---- the tables of `docs/speed.md`
+
+PARTS = {
+    "read-tsv": "read a TSV pair",
+    "read-ntriples": "read 3 M lines of N-Triples",
+    "generate": "generate a pair",
+    "training-step": "a step of training, Dual-AMN",
+    "inference": "embeddings of all entities",
+    "cmcs": "CMCS with softmax, K = 30",
+    "iscs": "ISCS, K = 30, without METIS",
+    "iscs-reverse": "ISCS from the target, the same",
+    "neighbors": "nearest neighbors, both directions",
+    "sinkhorn": "Sinkhorn of one mini-batch, 100 rounds, float32",
+    "evaluate": "evaluation, 731 K test links",
+}
+
+
+def parts_table() -> list[str]:
+    """Cost of the parts at DBP1M's size."""
+    lines = []
+    for part, name in PARTS.items():
+        for each in read_records(RESULTS / "speed.jsonl"):
+            if each["part"] == part and not each["size"].isdigit():
+                seconds = f"{each['seconds']:.{2 if each['seconds'] < 1 else 1}f}"
+                lines.append([name, machine(each["device"]), seconds, *memory(each)])
+    return table(["what", "machine", "seconds", "GPU, GB", "host, GB"], lines)
+
+
+def runs_table() -> list[str]:
+    """Whole runs, from files to links."""
+    lines = []
+    for each in read_records(RESULTS / "million.jsonl"):
+        preset = " ".join([f"`{each['preset']}`", *(f"`{s}`" for s in each["settings"])])
+        figures = [f"{each['seconds']:,.0f}", *memory(each), f"{each['metrics']['hits@1']:.1%}"]
+        lines.append([title(each["pair"]), preset, machine(each["device"]), *figures])
+    return table(["pair", "preset", "machine", "seconds", "GPU, GB", "host, GB", "H@1"], lines)
+
+
+def machine(device: str) -> str:
+    """A device in short: `cpu (x86_64), 2 threads` as 2 CPU cores."""
+    threads = re.search(r"(\d+) threads", device)
+    return f"{threads[1]} CPU cores" if threads else device.replace("NVIDIA", "one")
+
+
+def memory(record: Record) -> list[str]:
+    """Peaks of GPU and host memory in GB; empty where not measured."""
+    peaks = [record.get(f"{where}_bytes") for where in ("gpu", "host")]
+    return [f"{peak / 1e9:.1f}" if peak else "" for peak in peaks]
+
+
+def speed_page(text: str) -> str:
+    """`docs/speed.md` with its tables renewed."""
+    scaling = cost_table(read_records(RESULTS / "scaling.jsonl"))
+    for name, lines in (("parts", parts_table()), ("runs", runs_table()), ("scaling", scaling)):
+        text = between_markers(text, name, lines)
+    return text
 
 
 # ---- figure 3

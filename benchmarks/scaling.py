@@ -2,11 +2,12 @@
 
     .venv/bin/python benchmarks/scaling.py --entities 15000 150000 1500000 3000000
         --presets paper fast default [--device cpu]
-    .venv/bin/python benchmarks/scaling.py --write [--plot docs/images/scaling.svg]
+    .venv/bin/python benchmarks/scaling.py --plot docs/images/scaling.svg
 
 Pairs have the shape of DBP1M's EN-FR and so many entities on both sides together; 30 % of the links
 are seeds. Each run has a process of its own and a warm-up that is not timed. `paper` uses softmax
-as the classifier of CMCS. A run replaces its record. `--write` puts the table into `docs/speed.md`.
+as the classifier of CMCS. A run replaces its record. `reproduce.py --write` puts the table into
+`docs/speed.md`.
 
 An exponent is log(ratio of costs) / log(ratio of entities): 1 is linear. Bar: at most 1.2 for the
 total between the two largest sizes, or `docs/speed.md` says which stage is not linear, and why.
@@ -32,7 +33,6 @@ from common import (
     DEVICE,
     RESULTS,
     Record,
-    between_markers,
     commit,
     costs,
     device_name,
@@ -45,7 +45,6 @@ from common import (
 )
 from plots import Look, Panel, Point, small_multiples
 
-PAGE = Path(__file__).parents[1] / "docs/speed.md"
 IDENTITY = ("entities", "preset", "settings", "on", "threads")
 ALWAYS = {"paper": ["sampling.classifier=softmax"]}  # XGBoost would be most of the time
 LOOKS = {  # Okabe and Ito's colors, which color-blind readers can tell apart
@@ -176,7 +175,7 @@ def plot(path: Path, records: Sequence[Record]) -> None:
 
 
 def main() -> None:
-    """Measures, or writes the table and the plot."""
+    """Measures and prints the table, or draws the plot."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--entities", nargs="*", type=int, default=[15_000, 150_000])
     parser.add_argument("--presets", nargs="*", default=["paper", "fast"], choices=PRESETS)
@@ -184,21 +183,12 @@ def main() -> None:
     parser.add_argument("--device", default=DEVICE, choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, default=RESULTS / "scaling.jsonl")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg|png", help="run nothing")
-    parser.add_argument(
-        "--write", nargs="?", type=Path, const=PAGE, metavar="PAGE.md", help="run nothing"
-    )
     arguments = parser.parse_args()
-    if not (arguments.plot or arguments.write):
-        run_all(arguments)
-    records = read_records(arguments.out)
-    lines = cost_table(records)
-    if arguments.write:
-        text = arguments.write.read_text()
-        arguments.write.write_text(between_markers(text, "scaling", lines))
-    else:
-        print("\n".join(lines))
     if arguments.plot:
-        plot(arguments.plot, records)
+        plot(arguments.plot, read_records(arguments.out))
+        return
+    run_all(arguments)
+    print("\n".join(cost_table(read_records(arguments.out))))
 
 
 if __name__ == "__main__":
