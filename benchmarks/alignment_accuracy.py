@@ -189,7 +189,7 @@ def baseline_f1(result: AlignmentResult, test_links: IntArray, device: str) -> f
     similarity = clusterea.fuse(
         source,
         target,
-        rest.seeds,
+        rest.seeds.copy(),
         keys=task.tie_keys,
         device=device,
         views=("global",),
@@ -199,7 +199,7 @@ def baseline_f1(result: AlignmentResult, test_links: IntArray, device: str) -> f
     keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()).to(device))
     links = match(similarity, keys, rest.seeds, seed=config.matching.seed).links.cpu().numpy()
     cells = (similarity.values, similarity.columns, similarity.row_offsets)
-    matrix = csr_matrix(tuple(each.cpu().numpy() for each in cells), similarity.num_entities)
+    matrix = csr_matrix(tuple(each.cpu().numpy() for each in cells), tuple(similarity.num_entities))
     values = np.asarray(matrix[links[:, 0], links[:, 1]]).ravel()
     order = np.argsort(-values, kind="stable")
     links, values = links[order], values[order]

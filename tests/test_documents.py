@@ -237,7 +237,7 @@ def recorded(file: str, wanted: str, field: str) -> float:
     lines = (ROOT / "benchmarks/results" / file).read_text().splitlines()
     patterns = dict(each.split("=", 1) for each in wanted.split())
     path, _, unit = field.partition("/")
-    values = []
+    values: list[float] = []
     for record in map(json.loads, lines):
         found = (str(record.get(name)) for name in patterns)
         if all(map(fnmatchcase, found, patterns.values())):
