@@ -1,10 +1,11 @@
 """What the benchmarks share: pairs, costs, where a figure comes from, and files of records.
 
-A record is one measurement: a flat-ish JSON object on one line of a `.jsonl` file.
+A record is one measurement: a JSON object on one line of a `.jsonl` file.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -206,21 +207,29 @@ def read_records(path: Path | None) -> list[Record]:
 
 
 def put_record(path: Path | None, record: Record, identity: Sequence[str]) -> None:
-    """Adds a record to a file, in place of the one with the same identity fields, if any."""
+    """Adds a record to a file, in place of the one with the same identity fields, if any.
+
+    The folder is locked meanwhile, so several programs may write to one file.
+    """
     if path is None:
         return
-    record = rounded(record)
-    own = [record.get(name) for name in identity]
-    records = read_records(path)
-    places = [i for i, each in enumerate(records) if [each.get(n) for n in identity] == own]
-    if places:
-        records[places[0]] = record
-    else:
-        records.append(record)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text("".join(json.dumps(each) + "\n" for each in records))
-    partial.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        records = read_records(path)
+        record = rounded(record)
+        own = [record.get(name) for name in identity]
+        places = [i for i, each in enumerate(records) if [each.get(n) for n in identity] == own]
+        if places:
+            records[places[0]] = record
+        else:
+            records.append(record)
+        partial = path.with_name(f"{path.name}.partial")
+        partial.write_text("".join(json.dumps(each) + "\n" for each in records))
+        partial.replace(path)
+    finally:
+        os.close(folder)
 
 
 def rounded(value: Any) -> Any:
