@@ -181,7 +181,7 @@ def baseline_f1(result: AlignmentResult, test_links: IntArray, device: str) -> f
 
     task, config = result.task, result.config
     held, rest = held_out(task, config.matching)
-    if held is None:
+    if not len(held):
         return None
     # The cosine of concatenated unit rows is the mean of the encoders' cosines.
     sides = zip(*result.encodings, strict=True)
