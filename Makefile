@@ -55,8 +55,7 @@ torture: install ## hostile input, killed runs and damaged files, for two hours 
 	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/corrupt_runs.py --trials $(TRIALS)
 
 bench: install ## the speed of reading and generating, at DBP1M's size
-	$(BIN)/python benchmarks/generate_speed.py --like dbp1m-en-fr
-	$(BIN)/python benchmarks/read_speed.py
+	$(BIN)/python benchmarks/speed.py generate read
 
 docs: install ## the documentation, in site/
 	$(BIN)/python docs/generate_settings.py

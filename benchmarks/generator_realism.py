@@ -8,15 +8,12 @@ FOLDER holds `rel_triples_1`, `rel_triples_2` and `ent_links` in OpenEA's format
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv
 
+import clusterea
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 
@@ -29,58 +26,23 @@ Table = dict[str, str | float]
 
 
 def main() -> None:
-    """Prints the table, and writes the figures as JSON where asked to."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--real", type=Path, required=True, help="folder in OpenEA's format")
     parser.add_argument("--like", choices=SHAPES, default="ids15k-en-fr")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="write the figures here as JSON")
     options = parser.parse_args()
-    real = describe(read_real(options.real))
+    real = describe(clusterea.load(options.real).task)
     made = describe(generate(SHAPES[options.like], options.seed).task)
     print(f"| | real {options.real.name} | generated {options.like}, seed {options.seed} |")
     print("|---|---|---|")
     for name, value in real.items():
         print(f"| {name} | {shown(value)} | {shown(made[name])} |")
-    if options.out:
-        options.out.write_text(json.dumps({"real": real, "generated": made}, indent=2) + "\n")
 
 
 def shown(value: str | float) -> str:
     """The figure as a cell of the table."""
     return value if isinstance(value, str) else f"{value:.3f}"
-
-
-def read_real(folder: Path) -> AlignmentTask:
-    """The graphs and all links of an OpenEA folder."""
-    graphs, ids = [], []
-    for number in (1, 2):
-        heads, relations, tails = read_columns(folder / f"rel_triples_{number}", 3)
-        entities = pc.unique(pa.chunked_array([*heads.chunks, *tails.chunks]))
-        words = pc.unique(relations)
-        columns = [
-            pc.index_in(column, value_set=values).to_numpy()
-            for column, values in ((heads, entities), (relations, words), (tails, entities))
-        ]
-        graphs.append(KnowledgeGraph(np.column_stack(columns), len(entities), len(words)))
-        ids.append(entities)
-    links = [
-        pc.index_in(column, value_set=entities).to_numpy()
-        for column, entities in zip(read_columns(folder / "ent_links", 2), ids, strict=True)
-    ]
-    return AlignmentTask(Pair(*graphs), np.column_stack(links))
-
-
-def read_columns(path: Path, columns: int) -> list[pa.ChunkedArray]:
-    """The columns of a tab-separated file."""
-    names = [str(column) for column in range(columns)]
-    table = csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(column_names=names),
-        parse_options=csv.ParseOptions(delimiter="\t", quote_char=False),
-        convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
-    )
-    return [table[name] for name in names]
 
 
 def describe(task: AlignmentTask) -> Table:

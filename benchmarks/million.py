@@ -1,14 +1,15 @@
-"""A million entities from files to alignment.tsv, by the commands that a user types.
+"""Whole runs from files to `alignment.tsv`, by the command that a user types.
 
-    .venv/bin/python benchmarks/million.py --out benchmarks/results/million.json
-    .venv/bin/python benchmarks/million.py --data FOLDER/debian-1m --split random --out …
+    .venv/bin/python benchmarks/million.py
+    .venv/bin/python benchmarks/million.py --data FOLDER --pair debian-1m
+    .venv/bin/python benchmarks/million.py --data FOLDER --pair debian-1m --preset fast --device cpu
 
-Without `--data`, a pair of DBP1M's EN-FR counts is generated first, which is not timed. Then
-`clusterea align` with the paper's preset, CMCS by softmax, within 20 GiB of GPU memory, in a
-process of its own.
+Without `--data`, a pair of DBP1M's EN-FR counts is generated first, which is not timed. Seconds are
+those of the command, with its start, reading and writing. A run replaces its record.
 
-Bars, on one H200-class GPU with 16 cores: 240 s from the start of the command to its end, 20 GiB of
-GPU memory, 48 GiB of host memory.
+Bars for a million entities with `--preset paper --set sampling.classifier=softmax --memory 20GiB`,
+the default here, on one H200-class GPU with 16 cores: 240 s, 20 GiB of GPU memory, and 48 GiB of
+host memory.
 """
 
 from __future__ import annotations
@@ -20,75 +21,80 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
-from clusterea.workspace import write_json
-from provenance import commit
+import torch
 
-SETTINGS = ["--preset", "paper", "--set", "sampling.classifier=softmax", "--memory", "20GiB"]
-BARS = {"seconds": 240.0, "GPU memory, GiB": 20.0, "host memory, GiB": 48.0}
+from clusterea.config import PRESETS
+from common import (
+    DEVICE,
+    GENERATED,
+    RESULTS,
+    commit,
+    costs,
+    device_name,
+    flat_metrics,
+    folder_of,
+    put_record,
+)
+
+IDENTITY = ("pair", "preset", "settings", "memory", "on")
+BARS = {"seconds": (1.0, 240.0), "gpu_bytes": (2**30, 20.0), "host_bytes": (2**30, 48.0)}
 
 
-def clusterea(*arguments: str | Path) -> float:
-    """Runs the command and returns its seconds; what it says is shown."""
+def command(*arguments: str | Path) -> float:
+    """Runs `clusterea` and returns its seconds."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "clusterea", *map(str, arguments)], check=True)
     return time.perf_counter() - start
 
 
-def figures(run: Path, seconds: float) -> dict[str, Any]:
-    """What a run cost, and how good it is."""
-    described = json.loads((run / "run.json").read_text())
-    stages = described["stages"]
-    return {
-        "seconds": round(seconds, 1),
-        "host_bytes": max(stage["peak_host_bytes"] for stage in stages),
-        "gpu_bytes": max(stage["peak_gpu_bytes"] or 0 for stage in stages),
-        "entities": described["data"]["entities"],
-        "device": described["device"],
-        "commit": commit(),
-        "stages": stages,
-        "metrics": json.loads((run / "metrics.json").read_text()),
-    }
-
-
-def show(found: dict[str, Any]) -> None:
-    """Prints each stage, and the bars with what was measured."""
-    for stage in found["stages"]:
-        print(f"{stage['stage']:24} {stage['seconds']:7.1f} s")
-    named = sum(stage["seconds"] for stage in found["stages"])
-    print(f"{'reading, and the rest':24} {found['seconds'] - named:7.1f} s")
-    gib = {
-        f"{place} memory, GiB": found[f"{place.lower()}_bytes"] / 2**30 for place in ("GPU", "host")
-    }
-    for name, measured in {"seconds": found["seconds"], **gib}.items():
-        verdict = "met" if measured <= BARS[name] else "MISSED"
-        print(f"{name:24} {measured:7.1f}   at most {BARS[name]:g}: {verdict}")
-
-
 def main() -> None:
-    """Generates if need be, aligns, and says what it took."""
+    """Generates if need be, aligns, and keeps and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, help="a pair's folder; generated if not given")
-    parser.add_argument("--like", default="dbp1m-en-fr", help="whose counts the generated one has")
-    parser.add_argument(
-        "--split", default="first", choices=["first", "random"], help="of the links"
-    )
-    parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="STAGE.FIELD=V")
-    parser.add_argument("--out", type=Path, help="keeps the figures, as JSON")
+    parser.add_argument("--data", type=Path, help="the folder of the pair")
+    parser.add_argument("--pair", default=f"dbp1m-en-fr{GENERATED}")
+    parser.add_argument("--preset", default="paper", choices=PRESETS)
+    parser.add_argument("--set", nargs="*", dest="settings", metavar="STAGE.FIELD=V")
+    parser.add_argument("--memory", help="20GiB with the preset paper")
+    parser.add_argument("--device", default=DEVICE, choices=("cpu", "cuda"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "million.jsonl")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        data = arguments.data or Path(folder) / "data"
-        if arguments.data is None:
-            clusterea("generate", data, "--like", arguments.like)
-        run = Path(folder) / "run"
-        more = [part for each in arguments.settings for part in ("--set", each)]
-        seeds = ["--split", arguments.split, "--seeds-share", "0.3"]
-        seconds = clusterea("align", data, *seeds, *SETTINGS, *more, "--out", run)
-        found = {"pair": data.name if arguments.data else arguments.like} | figures(run, seconds)
-    show(found)
-    if arguments.out:
-        write_json(arguments.out, found)
+    is_paper = arguments.preset == "paper"
+    memory = arguments.memory or ("20GiB" if is_paper else None)
+    settings = arguments.settings
+    if settings is None:
+        settings = ["sampling.classifier=softmax"] if is_paper else []
+    with tempfile.TemporaryDirectory() as scratch:
+        data, run, share = Path(scratch) / "data", Path(scratch) / "run", 0.3
+        if arguments.data:
+            data, share = folder_of(arguments.data, arguments.pair)
+        else:
+            command("generate", data, "--like", arguments.pair.removesuffix(GENERATED))
+        split = "random" if arguments.pair.startswith("debian") else "first"
+        options = ["--split", split, "--seeds-share", str(share), "--preset", arguments.preset]
+        options += [part for each in settings for part in ("--set", each)]
+        options += ["--memory", memory] if memory else []
+        seconds = command("align", data, *options, "--device", arguments.device, "--out", run)
+        described = json.loads((run / "run.json").read_text())
+        metrics = json.loads((run / "metrics.json").read_text())
+    record = {
+        "pair": arguments.pair,
+        "preset": arguments.preset,
+        "settings": settings,
+        "memory": memory,
+        "on": arguments.device,
+        "seconds": seconds,
+        **costs(described["stages"]),
+        "metrics": flat_metrics(metrics),
+        "device": device_name(torch.device(arguments.device)),
+        "commit": commit(),
+    }
+    put_record(arguments.out, record, IDENTITY)
+    print(json.dumps(record))
+    for name, (unit, bound) in BARS.items():
+        value = (record[name] or 0) / unit
+        verdict = "met" if value <= bound else "MISSED"
+        print(f"{name.replace('_bytes', ', GiB')}: {value:.1f}, at most {bound:g}: {verdict}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""`small_multiples`: panels of lines side by side, one legend for all, as SVG or PNG."""
+"""`small_multiples`: panels of lines side by side with one legend, as SVG or PNG."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,7 +28,7 @@ STYLE: dict[str, Any] = {
 
 
 class Point(NamedTuple):
-    """A mean and the range it is the mean of."""
+    """A mean and its range."""
 
     x: float
     mean: float
@@ -35,69 +36,42 @@ class Point(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How a line is told from the others, also without colour."""
+class Look(NamedTuple):
+    """How a line differs from the others, also without color."""
 
     label: str
     color: str
-    marker: str
+    marker: str = ""
+    line: str = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One small plot; an empty `lines` leaves its place empty."""
+    """One small plot; without lines, its place stays empty."""
 
     title: str
     x_label: str
     y_label: str
-    lines: Mapping[str, Sequence[Point]]  # by a name that has a look
-    y_limits: tuple[float, float]
-    logarithmic: bool = False
+    lines: Mapping[str, Sequence[Point]]  # by the name of a look
+    y_limits: tuple[float, float] | None = None
+    log_x: bool = False
+    log_y: bool = False
 
 
 def small_multiples(
     path: Path, columns: Sequence[Sequence[Panel]], looks: Mapping[str, Look]
 ) -> None:
-    """Draws columns of panels to a file; its ending says in which format."""
-    matplotlib: Any = import_module("matplotlib")  # here, and untyped: only who plots needs it
+    """Draws columns of panels to a file; its suffix is the format."""
+    matplotlib: Any = import_module("matplotlib")  # imported here: only plots need it
     matplotlib.use("agg")
     pyplot: Any = import_module("matplotlib.pyplot")
-    ticker: Any = import_module("matplotlib.ticker")
-
-    def draw(axes: Any, panel: Panel) -> None:
-        for name, look in looks.items():
-            points = sorted(panel.lines.get(name, ()))
-            if not points:
-                continue
-            xs, means, lows, highs = zip(*points, strict=True)
-            axes.fill_between(xs, lows, highs, color=look.color, alpha=0.2, linewidth=0)
-            axes.plot(xs, means, color=look.color, marker=look.marker, clip_on=False)
-        axes.set_title(panel.title, loc="left", color=INK)
-        axes.set_xlabel(panel.x_label)
-        axes.set_ylabel(panel.y_label)
-        ticks = sorted({point.x for points in panel.lines.values() for point in points})
-        axes.set_xticks(ticks)
-        room = 0.06 * (ticks[-1] - ticks[0]) or 1
-        axes.set_xlim(ticks[0] - room, ticks[-1] + room)
-        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%d"))
-        if panel.logarithmic:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0)))
-            axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-            axes.yaxis.set_minor_locator(ticker.NullLocator())
-        axes.set_ylim(*panel.y_limits)
-        axes.grid(axis="y", color=FAINT, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(length=0)
-
     rows = max(len(column) for column in columns)
     width, height = PANEL_INCHES
     with pyplot.rc_context(STYLE):
         figure, grid = pyplot.subplots(
             rows,
             len(columns),
-            figsize=(width * len(columns) + 0.2, height * rows + 0.6),
+            figsize=(width * len(columns) + 0.2, height * rows + 0.8),
             squeeze=False,
             layout="constrained",
         )
@@ -105,24 +79,56 @@ def small_multiples(
         for i, column in enumerate(columns):
             for j in range(rows):
                 if j < len(column) and any(column[j].lines.values()):
-                    draw(grid[j][i], column[j])
+                    _draw(grid[j][i], column[j], looks)
                 else:
                     grid[j][i].set_axis_off()
-        shown = {n for column in columns for panel in column for n in panel.lines if panel.lines[n]}
+        drawn = {n for column in columns for panel in column for n in panel.lines if panel.lines[n]}
         handles = [
-            matplotlib.lines.Line2D([], [], color=each.color, marker=each.marker, label=each.label)
-            for name, each in looks.items()
-            if name in shown
+            matplotlib.lines.Line2D(
+                [], [], color=look.color, marker=look.marker, linestyle=look.line, label=look.label
+            )
+            for name, look in looks.items()
+            if name in drawn
         ]
-        figure.legend(
-            handles=handles, loc="outside upper center", ncols=max(len(handles), 1), frameon=False
-        )
-        save(figure, path)
+        lines = math.ceil(len(handles) / (2 * len(columns) + 1))
+        across = math.ceil(len(handles) / lines)
+        figure.legend(handles=handles, loc="outside upper center", ncols=across, frameon=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, dpi=160, facecolor="white", metadata=metadata)
         pyplot.close(figure)
 
 
-def save(figure: Any, path: Path) -> None:
-    """Writes a figure; its folder may be missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, dpi=160, facecolor="white", metadata=metadata)
+def _draw(axes: Any, panel: Panel, looks: Mapping[str, Look]) -> None:
+    ticker: Any = import_module("matplotlib.ticker")
+    for name, look in looks.items():
+        points = sorted(panel.lines.get(name, ()))
+        if points:
+            xs, means, lows, highs = zip(*points, strict=True)
+            axes.fill_between(xs, lows, highs, color=look.color, alpha=0.2, linewidth=0)
+            axes.plot(xs, means, color=look.color, marker=look.marker, linestyle=look.line)
+    axes.set_title(panel.title, loc="left", color=INK)
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.log_x:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+    ticks = sorted({point.x for points in panel.lines.values() for point in points})
+    axes.set_xticks(ticks, [_short(tick) for tick in ticks])
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    if panel.y_limits:
+        axes.set_ylim(*panel.y_limits)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+
+
+def _short(number: float) -> str:
+    """15K, 1.5M."""
+    for unit, name in ((1e6, "M"), (1e3, "K")):
+        if number >= unit:
+            return f"{number / unit:g}{name}"
+    return f"{number:g}"

@@ -1,243 +1,415 @@
-"""`docs/results.md` and the README's table, from the records of rows."""
+"""What is written from records: `docs/results.*`, tables of other pages, the plot of figure 3."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import mean
+from textwrap import TextWrapper
 
-from paper_tables import (
-    BEST,
-    CLASSIFIER,
-    CLUSTER_EA,
-    MILLION,
-    ORACLE,
-    OURS,
-    PAPER,
-    TABLES,
+from common import GENERATED, RESULTS, Record, between_markers, read_records, table
+from plots import Look, Panel, Point, small_multiples
+from scaling import cost_table
+
+fill = TextWrapper(width=100, break_on_hyphens=False).fill
+FR15, DE15, FR100, FR1M, DE1M = (
+    *("ids15k-en-fr", "ids15k-en-de", "ids100k-en-fr" + GENERATED),
+    *("dbp1m-en-fr" + GENERATED, "dbp1m-en-de" + GENERATED),
 )
-from provenance import without_round
-from records import Record, records_of
-
+# The best published H@1 from structure alone
+BEST = {FR15: 67.9, DE15: 79.5, "dbp15k-zh-en": 83.5, "dbp15k-fr-en": 86.3}
+OURS = ["default", "no-self-training", "fast"]  # rows of `alignment_accuracy.py`
+ORACLE = "oracle filter"
+SAME = {"without Dual-AMN": "ClusterEA-G"}  # the paper has the same figures for both
+LARGE_EA = ["LargeEA-G", "LargeEA-R", "LargeEA-D"]
+STOCHASTIC = ["GCN-Align-S", "RREA-S", "Dual-AMN-S"]
+CLUSTER_EA = ["ClusterEA-G", "ClusterEA-R", "ClusterEA-D"]
+ABLATION = [
+    f"without {part}"
+    for part in ("Sp-CSLS", "global similarity", "Sinkhorn", "CMCS", "ISCS", "Dual-AMN")
+]
+# Table → its rows and pairs
+TABLES = {
+    "Table 1: IDS15K and IDS100K": (
+        ["GCN-Align", "RREA", "Dual-AMN", *LARGE_EA, *STOCHASTIC, *CLUSTER_EA, *OURS, ORACLE],
+        [FR15, DE15, FR100, "debian-100k"],
+    ),
+    "Table 2: a million entities": (
+        [*LARGE_EA, *STOCHASTIC, *CLUSTER_EA, *OURS],
+        [FR1M, DE1M, "debian-1m"],
+    ),
+    "Table 3: the ablation": (["ClusterEA-D", *ABLATION], [FR15, DE15, FR1M, DE1M, "debian-1m"]),
+}
 HEAD = """\
 # Results
 
-Every table of the paper with our figures beside its own, made by `benchmarks/reproduce.py` from
-what it and `benchmarks/alignment_accuracy.py` have kept in `benchmarks/results`; nothing here is
-written by hand. H@1 / H@10 / MRR among the test targets, source to target, ties at their
-expectation; 30 % seeds. Ours are leak-free. Below them in parentheses the paper's, whose release
-filters mini-batches by the test links. *not run*: nobody has run that row on that pair yet. A pair
-whose name ends in *generated* has the counts of the real one and another structure, so its accuracy
-is not the paper's to compare with.
+The paper's tables with our figures. `benchmarks/reproduce.py --write` makes this page from the
+records in `benchmarks/results`; nothing is written by hand.
 
-Of a stage that several rows share, which was run once, each row has the seconds. Where a row ran
-*beside other runs*, that many at the most, it took longer than it would alone. Seconds and memory
-are those of the quickest machine that a row ran on. Rows of the paper end with the similarity;
-`default`, the same without support and without self-training, and `fast` with the matched links.
-`oracle filter` is ClusterEA-D with mini-batches cut down by the test links, as the authors' release
-does: no result, but what that is worth. H@1 with a range behind it is a mean over two or three
-seeds; without one it is of a single seed.
-"""
-BEYOND = """\
-Means over the seeds that were run: the tables below have the ranges. `default` self-trains. What
-each part of it is worth, and how sure its links are: [ahead of the paper](beyond.md).
+- A cell is H@1 / H@10 / MRR: source to target, among the test targets, 30 % seeds, means over the
+  seeds that were run. *paper* columns have the paper's own figures.
+- Ours are leak-free. The paper's release filters mini-batches by the test links.
+- The IDS100K and DBP1M files were not available. *generated* pairs have the same counts and
+  another structure, so the paper's figures do not apply to them.
+- `default` and `fast` are our presets. `no-self-training` is `default` without self-training.
+- `oracle filter` is ClusterEA-D with the release's filter. It is not a result.
+
+[results.tsv](results.tsv) has each row and pair with its range over seeds, seconds, memory, machine
+and commit.
 """
 FILTER = """\
-The authors' release keeps in a mini-batch only those entities whose true counterpart is in it too,
-which nobody knows who has an alignment still to find. That is worth {worth} of H@1 in ClusterEA-D
-here (`oracle filter` less ClusterEA-D). It touches the rows with mini-batches of the paper's own,
-ClusterEA and its ablation, not the full-graph rows. Of these GCN-Align falls short with its
-original's margin loss, in every way that was tried; with the loss of the others (GCN-Align-S) it
-does not: [training](training.md#how-good)."""
-FIGURE_3 = """\
-## Figure 3: the samplers
-
-The overlap and the seconds of each sampler over the number of mini-batches, as a table and a plot:
-[sampling](sampling.md#how-they-compare).
-"""
-NAMED = {
-    "no-support": "`default` without support",
-    "no-self-training": "`default` without self-training",
-    "ClusterEA-D": "`paper`: ClusterEA-D",
-}
-README_MARKERS = "<!-- results -->", "<!-- /results -->"
+The authors' release keeps in a mini-batch only entities whose true counterpart is in it too, which
+is unknown at prediction time. In ClusterEA-D this adds {worth}. The filter concerns ClusterEA and
+its ablation, not the full-graph rows. GCN-Align falls short with the margin loss of its original;
+with the loss of the other encoders (GCN-Align-S) it does not: [training](training.md#how-good)."""
 
 
-def shown(results: Path, row: str, pair: str) -> list[Record]:
-    """A row's records on a pair that go into tables: without `--set`, and run like the last."""
-    own = [r for r in records_of(results, row) if r["pair"] == pair and not r["settings"]]
-    return [r for r in own if way(r) == way(own[-1])]
+# ---- records by row
 
 
-def way(record: Record) -> list[str]:
-    """How a record was run other than the paper's, or within how much memory."""
-    changed = record["classifier"] not in (None, CLASSIFIER)
-    found = [f"`sampling.classifier={record['classifier']}`"] if changed else []
-    return [*found, *([f"`--memory {record['memory']}`"] if record["memory"] else [])]
+@cache
+def every_record() -> list[Record]:
+    """The records of all rows, ours and the paper's, on a GPU where there is a choice."""
+    ours = [{"memory": None, **each} for each in read_records(RESULTS / "alignment_accuracy.jsonl")]
+    ours = [each for each in ours if not each["settings"] and each["on"] == "cuda"]
+    return [*ours, *read_records(RESULTS / "reproduce.jsonl")]
 
 
-def first_hits(records: Sequence[Record]) -> list[float]:
-    """H@1 of each, in percent."""
-    return [100 * r["metrics"]["test_candidates"]["source_to_target"]["hits@1"] for r in records]
+def runs(row: str, pair: str) -> list[Record]:
+    """The records of a row on a pair that have the same settings as the last one."""
+    name = SAME.get(row, row)
+    own = [each for each in every_record() if each["row"] == name and each["pair"] == pair]
+    return [each for each in own if changes(each) == changes(own[-1])]
 
 
-def cell(results: Path, row: str, pair: str) -> str:
-    """Ours and the paper's."""
-    own = shown(results, row, pair)
-    paper = PAPER.get(row, {}).get(pair)
-    theirs = f"<br>({paper[0]} / {paper[1]} / {paper[2]:.2f})" if paper else ""
-    if not own:
-        return f"not run{theirs}"
-    ranked = [each["metrics"]["test_candidates"]["source_to_target"] for each in own]
-    firsts = first_hits(own)
-    spread = f" ({min(firsts):.1f} to {max(firsts):.1f})" if len(firsts) > 1 else ""
-    tenth, mrr = mean(100 * each["hits@10"] for each in ranked), mean(e["mrr"] for e in ranked)
-    return f"**{mean(firsts):.1f}**{spread} / {tenth:.1f} / {mrr:.2f}{theirs}"
+def changes(record: Record) -> list[str]:
+    """How a record differs from the paper's settings."""
+    limit = [f"--memory {record['memory']}"] if record["memory"] else []
+    return [*record["settings"], *limit]
 
 
-def notes(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> Iterator[str]:
-    """Which cells were run otherwise than the paper says."""
-    otherwise: dict[tuple[str, str], list[str]] = {}
+@cache
+def paper() -> dict[tuple[str, str], tuple[str, str, str]]:
+    """The paper's H@1, H@10 and MRR by row and pair."""
+    lines = csv.reader((RESULTS / "paper.tsv").read_text().splitlines(), delimiter="\t")
+    return {(row, pair): (first, tenth, mrr) for row, pair, first, tenth, mrr in lines}
+
+
+def first_hits(row: str, pair: str) -> list[float]:
+    """H@1 of each run, in percent."""
+    return [100 * each["metrics"]["hits@1"] for each in runs(row, pair)]
+
+
+def fastest(records: Sequence[Record]) -> list[Record]:
+    """The records of the device with the least seconds: the others tell about accuracy only."""
+    best = min(records, key=lambda each: each["seconds"])
+    return [each for each in records if each["device"] == best["device"]]
+
+
+# ---- the page
+
+
+def title(pair: str) -> str:
+    """`ids15k-en-fr` as IDS15K EN-FR."""
+    name = pair.removesuffix(GENERATED)
+    text = name if name.startswith("debian") else name.upper().replace("-", " ", 1)
+    return text if name == pair else f"{text}, generated"
+
+
+def cell(row: str, pair: str) -> str:
+    """Our figures."""
+    found = runs(row, pair)
+    if not found:
+        return "not run"
+    first, tenth, mrr = (
+        mean(each["metrics"][n] for each in found) for n in ("hits@1", "hits@10", "mrr")
+    )
+    return f"**{100 * first:.1f}** / {100 * tenth:.1f} / {mrr:.2f}"
+
+
+def paper_table(name: str) -> str:
+    """One of the paper's tables."""
+    rows, pairs = TABLES[name]
+    head, lines = [""], [[row] for row in rows]
     for pair in pairs:
-        for row in rows:
-            for record in shown(results, row, pair)[-1:]:
-                for how in way(record):
-                    otherwise.setdefault((how, pair), []).append(row)
-    alike: dict[tuple[str, str], list[str]] = {}
-    for (how, pair), names in otherwise.items():
-        alike.setdefault((how, ", ".join(names)), []).append(pair)
-    for (how, named), places in alike.items():
-        yield f"With {how} on {', '.join(places)}: {named}."
-        yield ""
+        head.append(title(pair))
+        theirs = [" / ".join(paper().get((row, pair), ())) for row in rows]
+        for line, row in zip(lines, rows, strict=True):
+            line.append(cell(row, pair))
+        if sum(map(bool, theirs)) > 1:
+            head.append("paper")
+            for line, figures in zip(lines, theirs, strict=True):
+                line.append(figures)
+    parts = [f"## {name}", "", *table(head, lines)]
+    for note in notes(rows, pairs):
+        parts += ["", note]
+    return "\n".join(parts) + "\n"
 
 
-def seconds_by_stage(records: Sequence[Record]) -> dict[str, float]:
-    """The mean seconds of each stage, its rounds together."""
-    found: dict[str, float] = {}
-    for record in records:
-        for cost in record["stages"]:
-            name = without_round(cost["stage"])
-            found[name] = found.get(name, 0.0) + cost["seconds"] / len(records)
-    return found
+def notes(rows: Sequence[str], pairs: Sequence[str]) -> Iterator[str]:
+    """Which pairs were run with other settings than the paper's."""
+    alike: dict[str, list[str]] = {}
+    for pair in pairs:
+        every = {change for row in rows for each in runs(row, pair) for change in changes(each)}
+        if every:
+            alike.setdefault(" and ".join(f"`{each}`" for each in sorted(every)), []).append(pair)
+    for how, places in alike.items():
+        names = "; ".join(map(title, places))
+        yield fill(f"Rows with mini-batches were run with {how} on {names}.")
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    """A table in Markdown."""
-    return [f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *lines)]
-
-
-def costs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
-    """Seconds and memory of what was run; with several seeds, the means and the most."""
+def beyond_table() -> list[str]:
+    """H@1 of our presets on pairs with published figures."""
     lines = []
-    for row in rows:
-        for pair in pairs:
-            own = on_one_machine(shown(results, row, pair))
-            if not own:
-                continue
-            seconds = mean(r["seconds"] for r in own)
-            gpu = max((r["peak_gpu_bytes"] or 0) for r in own) / 1e9
-            host = max(r["peak_host_bytes"] for r in own) / 1e9
-            stages = ", ".join(f"{k} {v:.1f}" for k, v in seconds_by_stage(own).items())
-            measures = [f"{each:.1f}" for each in (seconds, gpu, host)]
-            origin = [own[-1]["hardware"], own[-1]["commit"] or ""]
-            lines.append([row, pair, *measures, stages, *origin])
-    head = ["row", "pair", "seconds", "GPU, GB", "host, GB", "stages, seconds", "on", "commit"]
-    return table(head, lines) if lines else []
-
-
-def on_one_machine(records: Sequence[Record]) -> list[Record]:
-    """The records of the hardware that was quickest: others tell of a row's accuracy alone."""
-    quickest = min(records, key=lambda each: each["seconds"], default=None)
-    return [each for each in records if quickest and each["hardware"] == quickest["hardware"]]
-
-
-def run_pairs(results: Path, rows: Sequence[str], pairs: Sequence[str]) -> list[str]:
-    """The pairs that one of the rows was run on."""
-    return [pair for pair in pairs if any(shown(results, row, pair) for row in rows)]
-
-
-def paper_table(results: Path, title: str) -> str:
-    """One of the paper's tables, and what its rows cost."""
-    rows, pairs = TABLES[title]
-    here = run_pairs(results, rows, pairs) or pairs[:2]
-    lines = [[row, *(cell(results, row, pair) for pair in here)] for row in rows]
-    parts = [f"## {title}", "", *table(["", *here], lines), "", *notes(results, rows, here)]
-    missing = [pair for pair in pairs if pair not in here]
-    if missing:
-        parts += [f"Not run on {', '.join(missing)}.", ""]
-    return "\n".join([*parts, *costs(results, rows, here)]).rstrip("\n") + "\n"
-
-
-def figure_4(results: Path) -> str:
-    """Where the time goes at a million entities."""
-    here = run_pairs(results, CLUSTER_EA, TABLES[MILLION][1])
-    parts = ["## Figure 4: time per stage at a million", ""]
-    if not here:
-        return "\n".join([*parts, "Not run."]) + "\n"
-    found = {
-        (row, pair): on_one_machine(shown(results, row, pair))
-        for pair in here
-        for row in CLUSTER_EA
-    }
-    names = list(dict.fromkeys(name for own in found.values() for name in seconds_by_stage(own)))
-    lines = []
-    for (row, pair), own in found.items():
-        if not own:
-            lines.append([row, pair, *["not run"] * (len(names) + 1), ""])
-            continue
-        stages = seconds_by_stage(own)
-        every = [*(stages.get(name, 0.0) for name in names), sum(stages.values())]
-        lines.append([row, pair, *(f"{each:.1f}" for each in every), own[-1]["hardware"]])
-    head = ["seconds", "pair", *names, "in all", "on"]
-    parts += [*table(head, lines), "", *notes(results, CLUSTER_EA, here)]
-    return "\n".join(parts).rstrip("\n") + "\n"
-
-
-def beyond_table(results: Path) -> list[str]:
-    """H@1 of ours on the pairs that others have published figures of."""
-    lines = []
-    for row in [*OURS, "ClusterEA-D"]:
-        cells = []
-        for pair in BEST:
-            own = shown(results, row, pair)
-            cells.append(f"{mean(first_hits(own)):.1f}" if own else "not run")
-        lines.append([NAMED.get(row, f"`{row}`"), *cells])
-    paper = [str(PAPER["ClusterEA-D"].get(pair, ("",))[0]) for pair in BEST]
-    lines.append(["the paper's ClusterEA-D", *paper])
+    for row in ("default", "fast", "paper"):
+        found = [first_hits(row, pair) for pair in BEST]
+        lines.append([f"`{row}`", *(f"{mean(each):.1f}" if each else "not run" for each in found)])
+    lines.append(
+        ["the paper's ClusterEA-D", *(paper().get(("ClusterEA-D", pair), [""])[0] for pair in BEST)]
+    )
     lines.append(["best published, structure only", *map(str, BEST.values())])
-    return table(["H@1, %", *(pair.replace("-", " ", 1).upper() for pair in BEST)], lines)
+    return table(["H@1, %", *map(title, BEST)], lines)
 
 
-def below(results: Path) -> str:
-    """Where ours are below the paper's, and what its release's filter is worth."""
-    worth, found = [], []
-    for pair in dict.fromkeys(pair for figures in PAPER.values() for pair in figures):
-        plain, oracle = (first_hits(shown(results, row, pair)) for row in ("ClusterEA-D", ORACLE))
+def below() -> str:
+    """Where ours are below the paper's, and what the release's filter adds."""
+    found, worth = [], []
+    for (row, pair), (theirs, *_) in list(paper().items())[1:]:
+        own = first_hits(row, pair)
+        if own and mean(own) < float(theirs):
+            found.append(f"{row} on {title(pair)} ({mean(own):.1f}, paper {theirs})")
+    for pair in (FR15, DE15):
+        plain, oracle = first_hits("ClusterEA-D", pair), first_hits(ORACLE, pair)
         if plain and oracle:
-            worth.append(f"{mean(oracle) - mean(plain):.1f} points on {pair}")
-        for row, figures in PAPER.items():
-            own = first_hits(shown(results, row, pair))
-            if own and pair in figures and mean(own) < figures[pair][0]:
-                found.append(f"{row} on {pair} ({mean(own):.1f}, theirs {figures[pair][0]})")
-    parts = ["## Where ours are below the paper's", ""]
-    parts += [f"H@1 of {', '.join(found) or 'no row that was run'}."]
-    if worth:
-        parts += ["", FILTER.format(worth=" and ".join(worth))]
-    return "\n".join(parts).rstrip("\n") + "\n"
+            worth.append(f"{mean(oracle) - mean(plain):.1f} points of H@1 on {title(pair)}")
+    text = fill(f"H@1 of {', '.join(found) or 'no row that was run'}.")
+    more = f"\n\n{fill(FILTER.format(worth=' and '.join(worth)))}" if worth else ""
+    return f"## Where ours are below the paper's\n\n{text}{more}\n"
 
 
-def page(results: Path) -> str:
+def figure_4() -> str:
+    """Where the time goes at a million entities, of runs with a machine of their own."""
+    names = {
+        "training": "training",
+        "CMCS": "sampling: cmcs",
+        "ISCS, both ways": "sampling: iscs",
+        "fusion": "fusion",
+    }
+    lines = []
+    for row in CLUSTER_EA:
+        own = [each for each in runs(row, FR1M) if "beside" not in each["device"]]
+        if own:
+            seconds = [mean(each["stages"][stage] for each in own) for stage in names.values()]
+            lines.append([row, *(f"{each:.0f}" for each in (*seconds, sum(seconds)))])
+    parts = ["## Figure 4: seconds per stage at a million entities", ""]
+    parts += [f"{title(FR1M)}, one H200. METIS runs beside training and is not counted.", ""]
+    return "\n".join([*parts, *table(["", *names, "total"], lines)]) + "\n"
+
+
+def page() -> str:
     """`docs/results.md`."""
-    beyond = ["## Ours beyond it", "", *beyond_table(results), "", BEYOND]
-    tables = [paper_table(results, title) for title in TABLES]
-    return "\n".join([HEAD, *beyond, *tables, below(results), FIGURE_3, figure_4(results)])
+    beyond = ["## Our presets", "", *beyond_table(), ""]
+    beyond += ["What each part of `default` contributes: [ahead of the paper](beyond.md).", ""]
+    tables = [paper_table(name) for name in TABLES]
+    return "\n".join([HEAD, *beyond, *tables, below(), figure_3(), figure_4()])
 
 
-def with_results(text: str, lines: Sequence[str]) -> str:
-    """A document with these lines between its markers."""
-    begin, end = README_MARKERS
-    before, found, rest = text.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise SystemExit(f"--readme: there must be {begin} and, below it, {end} in the file.")
-    return "\n".join([before + begin, "", *lines, "", end + after])
+def data_file() -> str:
+    """`docs/results.tsv`: a line for each row and pair."""
+    head = [
+        "row",
+        "pair",
+        "runs",
+        "hits@1",
+        "least",
+        "most",
+        "hits@10",
+        "mrr",
+        "all_hits@1",
+        "seconds",
+        "gpu_gb",
+        "host_gb",
+        "stages",
+        "settings",
+        "device",
+        "commit",
+    ]
+    lines = [head]
+    for row, pair in dict.fromkeys((each["row"], each["pair"]) for each in every_record()):
+        own = runs(row, pair)
+        alone = fastest(own)
+        hits = first_hits(row, pair)
+        metrics = [mean(each["metrics"][n] for each in own) for n in ("hits@10", "mrr")]
+        stages = dict.fromkeys(name for each in alone for name in each["stages"])
+        seconds = {n: mean(each["stages"].get(n, 0.0) for each in alone) for n in stages}
+        lines.append(
+            [
+                row,
+                pair,
+                str(len(own)),
+                *(f"{each:.2f}" for each in (mean(hits), min(hits), max(hits), 100 * metrics[0])),
+                f"{metrics[1]:.3f}",
+                f"{mean(100 * each['metrics']['all_hits@1'] for each in own):.2f}",
+                f"{mean(each['seconds'] for each in alone):.1f}",
+                *(
+                    f"{max(each[f'{where}_bytes'] or 0 for each in alone) / 1e9:.1f}"
+                    for where in ("gpu", "host")
+                ),
+                ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
+                " ".join(changes(own[-1])),
+                alone[-1]["device"],
+                alone[-1]["commit"] or "",
+            ]
+        )
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+# ---- the tables of `docs/speed.md`
+
+PARTS = {
+    "read-tsv": "read a TSV pair",
+    "read-ntriples": "read 3 M lines of N-Triples",
+    "generate": "generate a pair",
+    "training-step": "a step of training, Dual-AMN",
+    "inference": "embeddings of all entities",
+    "cmcs": "CMCS with softmax, K = 30",
+    "iscs": "ISCS, K = 30, without METIS",
+    "iscs-reverse": "ISCS from the target, the same",
+    "neighbors": "nearest neighbors, both directions",
+    "sinkhorn": "Sinkhorn of one mini-batch, 100 rounds, float32",
+    "evaluate": "evaluation, 731 K test links",
+}
+
+
+def parts_table() -> list[str]:
+    """Cost of the parts at DBP1M's size."""
+    lines = []
+    for part, name in PARTS.items():
+        for each in read_records(RESULTS / "speed.jsonl"):
+            if each["part"] == part and not each["size"].isdigit():
+                seconds = f"{each['seconds']:.{2 if each['seconds'] < 1 else 1}f}"
+                lines.append([name, machine(each["device"]), seconds, *memory(each)])
+    return table(["what", "machine", "seconds", "GPU, GB", "host, GB"], lines)
+
+
+def runs_table() -> list[str]:
+    """Whole runs, from files to links."""
+    lines = []
+    for each in read_records(RESULTS / "million.jsonl"):
+        preset = " ".join([f"`{each['preset']}`", *(f"`{s}`" for s in each["settings"])])
+        figures = [f"{each['seconds']:,.0f}", *memory(each), f"{each['metrics']['hits@1']:.1%}"]
+        lines.append([title(each["pair"]), preset, machine(each["device"]), *figures])
+    return table(["pair", "preset", "machine", "seconds", "GPU, GB", "host, GB", "H@1"], lines)
+
+
+def machine(device: str) -> str:
+    """A device in short: `cpu (x86_64), 2 threads` as 2 CPU cores."""
+    threads = re.search(r"(\d+) threads", device)
+    return f"{threads[1]} CPU cores" if threads else device.replace("NVIDIA", "one")
+
+
+def memory(record: Record) -> list[str]:
+    """Peaks of GPU and host memory in GB; empty where not measured."""
+    peaks = [record.get(f"{where}_bytes") for where in ("gpu", "host")]
+    return [f"{peak / 1e9:.1f}" if peak else "" for peak in peaks]
+
+
+def speed_page(text: str) -> str:
+    """`docs/speed.md` with its tables renewed."""
+    scaling = cost_table(read_records(RESULTS / "scaling.jsonl"))
+    for name, lines in (("parts", parts_table()), ("runs", runs_table()), ("scaling", scaling)):
+        text = between_markers(text, name, lines)
+    return text
+
+
+# ---- figure 3
+
+OVERLAP = {  # row → the samplers it is the mean of
+    "cmcs": ("cmcs",),
+    "iscs": ("iscs", "iscs-reverse"),
+    "metis-cps": ("metis-cps", "metis-cps-reverse"),
+    "vps": ("vps",),
+}
+LOOKS = {  # Okabe and Ito's colors, which color-blind readers can tell apart
+    "cmcs": Look("CMCS", "#0072B2", "o"),
+    "iscs": Look("ISCS", "#D55E00", "s"),
+    "metis-cps": Look("METIS-CPS", "#009E73", "^"),
+    "vps": Look("VPS", "#7F7F7F", "D"),
+}
+
+
+def overlap_rows(records: Sequence[Record]) -> Iterator[tuple[str, str, int, list[Record]]]:
+    """Pair, sampler, K and the runs over seeds and directions."""
+    chosen = [each for each in records if not each["seeds_taken"]]
+    for pair in dict.fromkeys(each["pair"] for each in chosen):
+        for name, samplers in OVERLAP.items():
+            own = [r for r in chosen if r["pair"] == pair and r["sampler"] in samplers]
+            for count in sorted({each["num_batches"] for each in own}):
+                yield pair, name, count, [each for each in own if each["num_batches"] == count]
+
+
+def figure_3() -> str:
+    """Overlap tables: IDS15K with both pairs in a cell, and the million with seconds."""
+    cells: dict[str, dict[tuple[str, int], list[str]]] = {"ids15k": {}, "dbp1m": {}}
+    for pair, name, count, found in overlap_rows(read_records(RESULTS / "overlap.jsonl")):
+        kind = pair.partition("-")[0]
+        text = f"{mean(100 * each['test'] for each in found):.1f}"
+        if kind == "dbp1m":
+            text += f", {mean(each['seconds'] for each in found):.1f} s"
+            if found[0]["metis_seconds"]:
+                text += f" + {mean(each['metis_seconds'] for each in found):.0f} s"
+        cells[kind].setdefault((name, count), []).append(text)
+    parts = ["## Figure 3: links that samplers keep together", ""]
+    parts += ["Percent of test links with both ends in one mini-batch. IDS15K: EN-FR / EN-DE.", ""]
+    for kind, shares in cells.items():
+        counts = sorted({count for _, count in shares})
+        lines = [
+            [LOOKS[name].label, *(" / ".join(shares[name, count]) for count in counts)]
+            for name in OVERLAP
+        ]
+        if kind == "dbp1m":
+            said = f"{title(FR1M)}, embeddings of two epochs, one H200. The second time is METIS's"
+            parts += ["", fill(f"{said} first cut, which runs beside training."), ""]
+        parts += table(["K", *map(str, counts)], lines)
+    return "\n".join([*parts, "", "![overlap over K](images/sampler_overlap.svg)"]) + "\n"
+
+
+def overlap_plot(path: Path, records: Sequence[Record]) -> None:
+    """Overlap of all and of test links over K, and seconds on the generated million."""
+    panels: dict[str, dict[str, dict[str, list[Point]]]] = {}
+    for pair, name, count, found in overlap_rows(records):
+        for kind in ("all", "test", "seconds"):
+            scale = 1 if kind == "seconds" else 100
+            values = [scale * each[kind] for each in found]
+            point = Point(count, mean(values), min(values), max(values))
+            panels.setdefault(pair, {}).setdefault(kind, {}).setdefault(name, []).append(point)
+    columns = []
+    for pair, lines in panels.items():
+        columns.append(
+            [
+                Panel(
+                    title(pair),
+                    "mini-batches K",
+                    f"overlap, {kind} links (%)",
+                    lines[kind],
+                    (0, 100),
+                )
+                for kind in ("all", "test")
+            ]
+        )
+        if pair.endswith(GENERATED):
+            columns.append(
+                [
+                    Panel(
+                        title(pair),
+                        "mini-batches K",
+                        "seconds without METIS",
+                        lines["seconds"],
+                        log_y=True,
+                    )
+                ]
+            )
+    small_multiples(path, columns, LOOKS)

@@ -12,6 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -215,13 +218,42 @@ def test_the_settings_page_is_current(settings_page: ModuleType) -> None:
 
 
 def test_the_results_are_what_the_records_say(tmp_path: Path) -> None:
-    page, readme = tmp_path / "results.md", tmp_path / "README.md"
-    readme.write_text((ROOT / "README.md").read_text())
-    command = [sys.executable, "benchmarks/reproduce.py", "--write", str(page)]
-    subprocess.run([*command, "--readme", str(readme)], cwd=ROOT, check=True)
-    again = "run `benchmarks/reproduce.py --write docs/results.md --readme README.md`"
-    assert page.read_text() == (ROOT / "docs/results.md").read_text(), again
-    assert readme.read_text() == (ROOT / "README.md").read_text(), again
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "docs/speed.md"):  # tables are written into these
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    command = [sys.executable, "benchmarks/reproduce.py", "--write", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    for name in ("README.md", "docs/speed.md", "docs/results.md", "docs/results.tsv"):
+        written = (tmp_path / name).read_text()
+        assert written == (ROOT / name).read_text(), "run `benchmarks/reproduce.py --write`"
+
+
+FIGURE = re.compile(r"([\d,.]+)[^\d<]*<!-- figure: (\S+) (.*?)(\S+) -->")  # benchmarks/README.md
+UNITS = {"": 1, "%": 0.01, "ms": 1e-3, "min": 60, "GB": 1e9, "GiB": 2**30}
+
+
+def recorded(file: str, wanted: str, field: str) -> float:
+    """The mean of a field over the records that match `name=pattern …`."""
+    lines = (ROOT / "benchmarks/results" / file).read_text().splitlines()
+    patterns = dict(each.split("=", 1) for each in wanted.split())
+    path, _, unit = field.partition("/")
+    values: list[float] = []
+    for record in map(json.loads, lines):
+        found = (str(record.get(name)) for name in patterns)
+        if all(map(fnmatchcase, found, patterns.values())):
+            values.append(reduce(getitem, path.split("."), record))
+    return sum(values) / len(values) / UNITS[unit]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_marked_figures_are_what_the_records_say(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    marked = FIGURE.findall(text)
+    assert len(marked) == text.count("<!-- figure:")
+    for shown, file, wanted, field in marked:
+        decimals = len(shown.partition(".")[2])
+        value = f"{recorded(file, wanted, field):.{decimals}f}"
+        assert value == shown.replace(",", ""), f"{shown}: {file} {wanted}{field}"
 
 
 def test_the_settings_page_has_every_setting_and_symbol(settings_page: ModuleType) -> None:

@@ -9,9 +9,9 @@ from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import offsets_of, segment_sum
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
-# Each with the coefficient that it can be expected to have in the log odds that a link is right:
-# means of fits to all links of generated pairs (`benchmarks/stability.py --coefficients`). Features
-# that say nearly the same as others are expected to add nothing.
+# Each with its expected coefficient in the log odds that a link is right: means of fits to all
+# links of generated pairs (`benchmarks/alignment_accuracy.py --coefficients`). Features that repeat
+# others have 0.
 FEATURES = {
     "score": 5.0,
     "row margin": 0.4,  # over the best other score of the row; the score itself without one
