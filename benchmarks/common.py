@@ -146,7 +146,7 @@ class TimedCut:
         """Mini-batches by a sampler and their cost; METIS's first cut is not in `seconds`."""
         self.waited = self.seconds = 0.0
         resources = Resources(device, self)
-        partition, cost = timed(device, lambda: sample(name, task, embeddings, config, place))
+        partition, cost = timed(device, lambda: sample(name, task, embeddings, config, resources))
         cost["seconds"] -= self.waited
         return partition, cost | {"metis_seconds": self.seconds or None}
 

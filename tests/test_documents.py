@@ -33,6 +33,8 @@ DOCUMENTS = [
     ROOT / "benchmarks/README.md",
     *sorted((ROOT / "docs").glob("**/*.md")),
 ]
+WIDE = [ROOT / "docs/results.md", ROOT / "docs/speed.md", ROOT / "benchmarks/README.md"]
+WRAPPED = [ROOT / "CHANGELOG.md", *(path for path in DOCUMENTS if path not in WIDE)]
 DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
 COMMANDS = ["README.md", "docs/tutorial.md"]  # whose commands are run, one after the other
 CODE = [
@@ -199,6 +201,42 @@ def test_decisions_are_numbered_in_a_row_and_listed() -> None:
     for path in DECISIONS:
         title = path.read_text().splitlines()[0].partition(". ")[2]
         assert f"[{title}]({path.name})" in listed
+
+
+def _resolve(name: str) -> object:
+    """What a dotted name stands for: a module, or an attribute of one."""
+    package, *parts = name.split(".")
+    value: object = importlib.import_module(package)
+    for count, part in enumerate(parts, start=1):
+        if not hasattr(value, part):
+            importlib.import_module(".".join([package, *parts[:count]]))
+        value = getattr(value, part)
+    return value
+
+
+def test_the_map_from_the_paper_to_the_code_names_what_exists() -> None:
+    text = (ROOT / "docs/reading.md").read_text()
+    names = re.findall(r"`(clusterea(?:\.\w+)+)`", text)
+    assert len(names) > 30
+    for name in names:
+        assert callable(_resolve(name)) or name.rpartition(".")[2].isupper(), name
+    for path in re.findall(r"`(benchmarks/\w+\.py)`", text):
+        assert (ROOT / path).is_file(), path
+
+
+def test_the_map_from_the_paper_to_the_code_is_complete() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/reading.md").read_text(), re.MULTILINE)
+    assert [row for row in rows if row.startswith("(")] == [f"({n})" for n in range(1, 7)]
+    sections = ("3", "4.1, figure 2", "4.2", "4.3", "4.4", "5.1", "5.2, 5.3", "5.4")
+    assert set(sections) | {f"appendix {letter}" for letter in "ABCDE"} <= set(rows)
+
+
+@pytest.mark.parametrize("document", WRAPPED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_lines_of_a_document_have_100_columns_at_most(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    for line in text.splitlines():
+        is_table_or_image = line.startswith(("|", "!["))
+        assert len(line) <= 100 or is_table_or_image or " " not in line.strip(), line
 
 
 @pytest.fixture(scope="module")
