@@ -49,22 +49,22 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
     """
     disk, written = path.parent, 0
     try:
-        place = _followed(path)
-        if _is_stream(place):
+        resolved = _followed(path)
+        if _is_stream(resolved):
             with tempfile.TemporaryDirectory(prefix="clusterea-") as folder:
                 disk = Path(folder).parent
                 beside = Path(folder) / "stream"
                 yield beside
-                _copy_into(place, beside, path)
+                _copy_into(resolved, beside, path)
             return
-        make_folder(place.parent)
-        disk = place.parent
-        beside = part_of(place)
+        make_folder(resolved.parent)
+        disk = resolved.parent
+        beside = part_of(resolved)
         try:
             yield beside
-            with beside.open("rb") as file:  # on disk before it takes the other's place
+            with beside.open("rb") as file:  # on disk before it replaces the other
                 os.fsync(file.fileno())
-            beside.replace(place)
+            beside.replace(resolved)
         finally:
             written = beside.stat().st_size if beside.exists() else 0
             beside.unlink(missing_ok=True)
@@ -100,10 +100,10 @@ def readable_size(count: int) -> str:
 
 def free_space(path: Path) -> int:
     """Bytes that are free on the disk where `path` is, or would be."""
-    place = Path(os.path.realpath(path))
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
+    resolved = Path(os.path.realpath(path))
+    while not resolved.exists():
+        resolved = resolved.parent
+    return shutil.disk_usage(resolved).free
 
 
 def _copy_into(stream_path: Path, file_path: Path, asked: Path) -> None:
@@ -140,10 +140,10 @@ def _whole_name(path: Path) -> Path:
     return Path(*names)
 
 
-def _is_stream(place: Path) -> bool:
-    if place == STANDARD_OUTPUT or _DESCRIPTOR.fullmatch(str(place)):
+def _is_stream(resolved: Path) -> bool:
+    if resolved == STANDARD_OUTPUT or _DESCRIPTOR.fullmatch(str(resolved)):
         return True
-    return place.exists() and not (place.is_file() or place.is_dir())
+    return resolved.exists() and not (resolved.is_file() or resolved.is_dir())
 
 
 def _followed(path: Path) -> Path:
@@ -151,18 +151,18 @@ def _followed(path: Path) -> Path:
     if path == STANDARD_OUTPUT:
         return path
     for _ in range(_MOST_LINKS):
-        place = Path(os.path.realpath(path.parent)) / path.name
-        if _DESCRIPTOR.fullmatch(str(place)) or not place.is_symlink():
-            return place
-        path = place.parent / place.readlink()
+        resolved = Path(os.path.realpath(path.parent)) / path.name
+        if _DESCRIPTOR.fullmatch(str(resolved)) or not resolved.is_symlink():
+            return resolved
+        path = resolved.parent / resolved.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 @contextmanager
-def _opened(place: Path) -> Iterator[BinaryIO]:
+def _opened(resolved: Path) -> Iterator[BinaryIO]:
     """The stream, to be written where it stands: nothing in it is cut off."""
-    own = _DESCRIPTOR.fullmatch(str(place))
-    if place == STANDARD_OUTPUT:
+    own = _DESCRIPTOR.fullmatch(str(resolved))
+    if resolved == STANDARD_OUTPUT:
         sys.stdout.flush()
         try:
             number = os.dup(sys.stdout.fileno())
@@ -172,6 +172,6 @@ def _opened(place: Path) -> Iterator[BinaryIO]:
     elif own and own["process"] == str(os.getpid()):
         number = os.dup(int(own["number"]))
     else:
-        number = os.open(place, os.O_WRONLY | os.O_APPEND)
+        number = os.open(resolved, os.O_WRONLY | os.O_APPEND)
     with os.fdopen(number, "wb") as stream:
         yield stream

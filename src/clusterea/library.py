@@ -154,16 +154,16 @@ def align(
         else settings
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
-    watcher, place = observer or PythonWarnings(), choose_device(device)
+    watcher, torch_device = observer or PythonWarnings(), choose_device(device)
     if run is None:
-        result = run_stages(task, config, place, observer=watcher)
+        result = run_stages(task, config, torch_device, observer=watcher)
         return replace(result, benchmark=benchmark)
     check_names(config)  # before a folder is made
     with run_lock(Path(run), "clusterea.align"):
         workspace = Workspace(Path(run))
         workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
         data = benchmark or numbered(task)  # entities without names are named by number
-        result, _ = run_in_folder(workspace, data, config, place, watcher)
+        result, _ = run_in_folder(workspace, data, config, torch_device, watcher)
         return replace(result, benchmark=benchmark)
 
 

@@ -85,8 +85,8 @@ def is_running(process: int) -> bool:
 
 def _missing(folder: Path) -> list[Path]:
     """The folders that are not there yet, the innermost first."""
-    place = Path(os.path.realpath(folder))
-    return [each for each in (place, *place.parents) if not each.exists()]
+    resolved = Path(os.path.realpath(folder))
+    return [each for each in (resolved, *resolved.parents) if not each.exists()]
 
 
 def _acquired(folder: Path, command: str) -> int:

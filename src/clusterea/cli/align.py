@@ -90,7 +90,7 @@ def align(
     same command again computes only what is missing.
     """
     check_bounds(least, top)
-    place = choose_device(device)
+    torch_device = choose_device(device)
     named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
 
@@ -100,7 +100,7 @@ def align(
         config = choose(settings=settings or [])
         if allowed is None:
             return config
-        bound = f"sampling.max_batch={largest_batch(allowed, place, config, task)}"
+        bound = f"sampling.max_batch={largest_batch(allowed, torch_device, config, task)}"
         return choose(settings=[bound, *(settings or [])])
 
     check_names(configured(None))  # so that a wrong one is refused before anything is read
@@ -112,27 +112,27 @@ def align(
     if not overwrite:
         workspace.check_task(of_task)
     problems = [
-        *shortages(benchmark, config, place, allowed, out),
+        *shortages(benchmark, config, torch_device, allowed, out),
         *one_sided_seeds(benchmark),
         *structure_problems(task),
     ]
     if dry_run:
         if as_json:
-            show_result({**described_plan(benchmark, config, place), "warnings": problems})
+            show_result({**described_plan(benchmark, config, torch_device), "warnings": problems})
         else:
-            lines = [plan(benchmark, config, place), *map(escape, problems)]
+            lines = [plan(benchmark, config, torch_device), *map(escape, problems)]
             OUTPUT.print("\n".join(lines), soft_wrap=True)
         return
     if not (quiet or as_json):
-        ERRORS.print(plan(benchmark, config, place), soft_wrap=True)
+        ERRORS.print(plan(benchmark, config, torch_device), soft_wrap=True)
     for problem in () if quiet else problems:
         show_warning(problem)
     if allowed is not None:
-        limit_memory(place, allowed)
+        limit_memory(torch_device, allowed)
     with watcher(quiet=quiet, json_lines=as_json) as observer:
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
-            workspace, benchmark, config, place, observer, min_confidence=least, top=top
+            workspace, benchmark, config, torch_device, observer, min_confidence=least, top=top
         )
     if as_json:
         show_result(_described_result(workspace, result.alignment, metrics))

@@ -36,7 +36,7 @@ def fuse(
     """
     from clusterea.samplers import find_sampler
 
-    place = choose_device(device)
+    torch_device = choose_device(device)
     asked = None if samplers is None else with_reverse(listed(samplers))
     for sampler in asked or ():
         find_sampler(sampler)
@@ -49,7 +49,9 @@ def fuse(
     )
     workspace = Workspace(run)
     with watcher(quiet=False, json_lines=False) as observer:
-        result, _ = run_in_folder(workspace, before.named, config, place, observer, until="fuse")
+        result, _ = run_in_folder(
+            workspace, before.named, config, torch_device, observer, until="fuse"
+        )
     OUTPUT.print(f"{result.similarity!r}:")
     path = workspace.tensors_file(result.keys["fuse"])
     OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)

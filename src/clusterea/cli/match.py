@@ -49,11 +49,17 @@ def match(
     asked: dict[str, Any] = {"method": method, "abstain": abstain, "seed": seed}
     asked = {name: value for name, value in asked.items() if value is not None}
     MatchingConfig(**asked)  # so that a wrong value is refused before anything is read
-    place = choose_device(device)
+    torch_device = choose_device(device)
     before = load_run(run)
     config = replace(before.config, matching=replace(before.config.matching, **asked))
     with watcher(quiet=False, json_lines=False) as observer:
         result, metrics = run_in_folder(
-            Workspace(run), before.named, config, place, observer, min_confidence=least, top=top
+            Workspace(run),
+            before.named,
+            config,
+            torch_device,
+            observer,
+            min_confidence=least,
+            top=top,
         )
     print_result(run, result.alignment, metrics)

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from clusterea.types import AlignmentTask, Benchmark
 
 
-def plan(benchmark: Benchmark, config: Config, place: torch.device) -> str:
+def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     """What a run will do, and what it will take."""
     task, sampling, fusion = benchmark.task, config.sampling, config.fusion
     source, target = task.graphs
-    expected = expected_memory(task, config, place)
+    expected = expected_memory(task, config, device)
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{task.num_seeds:,} seeds{seeds_origin(benchmark.seeds_from)}, "
         f"{len(benchmark.test_links):,} test links.",
-        f"Encoding   {_encoders(config)}, on {place}",
+        f"Encoding   {_encoders(config)}, on {device}",
     ]
     if config.samplers:
         lines.append(
@@ -54,25 +54,25 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device) -> str:
         + support,
         *_rounds(config),
         f"Matching   {config.matching.method}{_calibration(task, config)}",
-        f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, place)}",
+        f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, device)}",
     ]
     lines.append(f"Disk       about {readable_size(expected_disk(benchmark, config))}")
     return escape("\n".join(lines))
 
 
 def shortages(
-    benchmark: Benchmark, config: Config, place: torch.device, allowed: int | None, out: Path
+    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None, out: Path
 ) -> list[str]:
     """What there is too little of, memory or disk, and what to do about it."""
     found = []
     if expected_disk(benchmark, config) > free_space(out):
         free_disk = readable_size(free_space(out))
         found.append(f"The disk of {out} has {free_disk} free, which may be too little.")
-    expected = expected_memory(benchmark.task, config, place)
-    needed = expected.gpu if place.type == "cuda" else expected.host
-    free = allowed or available(place)
+    expected = expected_memory(benchmark.task, config, device)
+    needed = expected.gpu if device.type == "cuda" else expected.host
+    free = allowed or available(device)
     if free is not None and needed > free:
-        found.append(_advice(benchmark.task, config, place, free))
+        found.append(_advice(benchmark.task, config, device, free))
     return found
 
 
@@ -96,17 +96,17 @@ def one_sided_seeds(benchmark: Benchmark) -> list[str]:
     ]
 
 
-def described_plan(benchmark: Benchmark, config: Config, place: torch.device) -> dict[str, Any]:
+def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -> dict[str, Any]:
     """What `plan` says, as plain values."""
     task = benchmark.task
-    expected = expected_memory(task, config, place)
+    expected = expected_memory(task, config, device)
     return {
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
         "seeds": task.num_seeds,
         "seeds_from": dict(benchmark.seeds_from),
         "test_links": len(benchmark.test_links),
-        "device": str(place),
+        "device": str(device),
         "encoders": [_described_encoder(each) for each in config.encoders()],
         "samplers": list(config.samplers),
         "num_batches": config.sampling.num_batches if config.samplers else 1,
@@ -118,7 +118,7 @@ def described_plan(benchmark: Benchmark, config: Config, place: torch.device) ->
             "host_bytes": expected.host,
             "gpu_bytes": expected.gpu,
             "disk_bytes": expected_disk(benchmark, config),
-            "seconds": round(_seconds(task, config, place), 1),
+            "seconds": round(_seconds(task, config, device), 1),
         },
         "config": config.to_dict(),
     }
@@ -148,13 +148,13 @@ def _calibration(task: AlignmentTask, config: Config) -> str:
     return f"; {count:,} seeds held out for its confidence" if count else ""
 
 
-def _advice(task: AlignmentTask, config: Config, place: torch.device, free: int) -> str:
+def _advice(task: AlignmentTask, config: Config, device: torch.device, free: int) -> str:
     """Says that it may not fit, and the setting that makes it fit and costs least accuracy."""
     problem = f"This may not fit into {readable_size(free)}."
 
     def fits(changed: Config) -> bool:
-        needed = expected_memory(task, changed, place)
-        return (needed.gpu if place.type == "cuda" else needed.host) <= free
+        needed = expected_memory(task, changed, device)
+        return (needed.gpu if device.type == "cuda" else needed.host) <= free
 
     tries: list[tuple[str, str, Sequence[int], int | None]] = []
     if config.samplers:
@@ -189,15 +189,15 @@ SECONDS_AN_ENTITY = {"cpu": 4e-5, "cuda": 4e-5}
 PRODUCTS_A_SECOND = {"cpu": 6e10, "cuda": 5e13}
 
 
-def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
-    seconds = _seconds(task, config, place)
+def _time(task: AlignmentTask, config: Config, device: torch.device) -> str:
+    seconds = _seconds(task, config, device)
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
 
 
-def _seconds(task: AlignmentTask, config: Config, place: torch.device) -> float:
+def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float:
     from clusterea.numerics.lists import COMPARED
 
-    kind = place.type
+    kind = device.type
     sizes = [graph.num_entities for graph in task.graphs]
     rounds, folds = config.self_training.rounds, config.self_training.folds
     seconds = sum(sizes) * SECONDS_AN_ENTITY[kind]

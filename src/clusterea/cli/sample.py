@@ -74,7 +74,7 @@ def sample(
         if value is not None
     }
     with_settings(SamplingConfig(**asked), settings or [], stage="sampling")  # wrong ones likewise
-    place = choose_device(device)
+    torch_device = choose_device(device)
     before = load_run(run)
     sampling = replace(before.config.sampling, **asked)
     sampling = with_settings(sampling, settings or [], stage="sampling")
@@ -85,7 +85,7 @@ def sample(
             workspace,
             before.named,
             replace(config, samplers=(sampler,)),
-            place,
+            torch_device,
             observer,
             until="sample",
             described=config,

@@ -67,13 +67,15 @@ def train(
         return replace(config, training=with_settings(trained, settings or []))
 
     configured(0)  # so that a wrong setting is refused before anything is read
-    place = choose_device(device)
+    torch_device = choose_device(device)
     workspace = Workspace(out)
     benchmark = data.load()
     with watcher(quiet=False, json_lines=False) as observer:
         workspace.claim(task_key(benchmark.task), overwrite=overwrite)
         config = configured(max(benchmark.task.num_entities))
-        result, _ = run_in_folder(workspace, benchmark, config, place, observer, until="train")
+        result, _ = run_in_folder(
+            workspace, benchmark, config, torch_device, observer, until="train"
+        )
     embeddings = result.embeddings
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")

@@ -98,9 +98,9 @@ def read_delimited(
 
 
 def _arrow_input(path: Path) -> Any:
-    place = regular_file(path)
-    if compression_of(path) is None and str(place).isprintable():
-        return str(place)
+    regular = regular_file(path)
+    if compression_of(path) is None and str(regular).isprintable():
+        return str(regular)
     return pa.PythonFile(open_stream(path), mode="r")
 
 

@@ -33,23 +33,23 @@ _LINKED_ALONE = (("from", "to"), ("subject", "object"), ("src", "dst"), ("head",
 
 def triple_header(cells: Sequence[str]) -> Header | None:
     """The columns of head, relation and tail; None if the header is not clear."""
-    places = _places(cells)
-    found = next((each for each in _LETTERS if set(each) == set(places)), None)
+    columns = _columns_by_word(cells)
+    found = next((each for each in _LETTERS if set(each) == set(columns)), None)
     if found is None:
-        ends = next((each for each in _ENDS if set(each) <= set(places)), None)
-        relation = _relation(places)
+        ends = next((each for each in _ENDS if set(each) <= set(columns)), None)
+        relation = _relation(columns)
         if ends is None or relation is None:
             return None
         found = (ends[0], relation, ends[1])
-    return _columns(cells, places, found)
+    return _columns(cells, columns, found)
 
 
 def link_header(cells: Sequence[str]) -> Header | None:
     """The columns of source and target; None if the header is not clear."""
-    places = _places(cells)
-    known = _LINKED if _relation(places) else (*_LINKED, *_LINKED_ALONE)
-    found = next((each for each in known if set(each) <= set(places)), None)
-    return None if found is None else _columns(cells, places, found)
+    columns = _columns_by_word(cells)
+    known = _LINKED if _relation(columns) else (*_LINKED, *_LINKED_ALONE)
+    found = next((each for each in known if set(each) <= set(columns)), None)
+    return None if found is None else _columns(cells, columns, found)
 
 
 def given_header(columns: Sequence[str]) -> FindHeader:
@@ -57,26 +57,26 @@ def given_header(columns: Sequence[str]) -> FindHeader:
     return lambda cells: tuple(columns) if set(columns) <= set(cells) else None
 
 
-def _places(cells: Sequence[str]) -> dict[str, list[int]]:
+def _columns_by_word(cells: Sequence[str]) -> dict[str, list[int]]:
     """Word → the columns of that name."""
-    places: dict[str, list[int]] = {}
-    for place, cell in enumerate(cells):
-        places.setdefault(re.sub(r"[\s_:.-]", "", cell).lower(), []).append(place)
-    return places
+    columns: dict[str, list[int]] = {}
+    for column, cell in enumerate(cells):
+        columns.setdefault(re.sub(r"[\s_:.-]", "", cell).lower(), []).append(column)
+    return columns
 
 
-def _relation(places: dict[str, list[int]]) -> str | None:
+def _relation(columns: dict[str, list[int]]) -> str | None:
     for words in RELATION_WORDS:
-        there = [word for word in words if word in places]
+        there = [word for word in words if word in columns]
         if there:
             return there[0] if len(there) == 1 else None
     return None
 
 
 def _columns(
-    cells: Sequence[str], places: dict[str, list[int]], words: Sequence[str]
+    cells: Sequence[str], columns: dict[str, list[int]], words: Sequence[str]
 ) -> Header | None:
     """The words as this header spells them; None if two columns match one word."""
-    if any(len(places[word]) > 1 for word in words):
+    if any(len(columns[word]) > 1 for word in words):
         return None
-    return tuple(cells[places[word][0]] for word in words)
+    return tuple(cells[columns[word][0]] for word in words)

@@ -18,13 +18,13 @@ def rename_ids(names_path: Path, triples_path: Path, keys: Names) -> Names:
     ids, names = table["id"].combine_chunks(), table["name"].combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):
         raise DataError(names_path, "expected each id once, got some id twice.")
-    places = pc.index_in(keys.arrow, value_set=ids)
-    if places.null_count:
-        missing = keys[pc.index(pc.is_null(places), True).as_py()]
+    rows = pc.index_in(keys.arrow, value_set=ids)
+    if rows.null_count:
+        missing = keys[pc.index(pc.is_null(rows), True).as_py()]
         raise DataError(
             names_path, f"expected a name for id {cut(missing)} of {triples_path}, got none."
         )
-    own = names.take(places)
+    own = names.take(rows)
     counts = pc.value_counts(own)
     shared = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if len(shared):

@@ -117,13 +117,13 @@ def regular_file(path: Path) -> Path:
 def _copy(path: Path, temporary: ExitStack) -> Path:
     try:
         folder = temporary.enter_context(tempfile.TemporaryDirectory(prefix="clusterea-"))
-        place = Path(folder) / "input"
+        copied = Path(folder) / "input"
         file: IO[bytes] = (
             open(0, "rb", closefd=False)  # noqa: SIM115
             if path == STANDARD_INPUT
             else path.open("rb")
         )
-        with file, place.open("wb") as copy:
+        with file, copied.open("wb") as copy:
             while chunk := file.read(_CHUNK_BYTES):
                 copy.write(chunk)
                 check_size(path, copy.tell())
@@ -133,4 +133,4 @@ def _copy(path: Path, temporary: ExitStack) -> Path:
             f"can't be copied to {tempfile.gettempdir()}: {error.strerror or error}. "
             "TMPDIR names another folder for temporary files.",
         ) from error
-    return place
+    return copied

@@ -54,19 +54,19 @@ def ids(folder: Path) -> Layout:
     )
 
 
-def dbp1m(place: Path) -> Layout:
+def dbp1m(folder: Path) -> Layout:
     """LargeEA's DBP1M: `fr_triples_1` and so on; one pair of several is called FOLDER/fr."""
-    if not place.is_dir():
-        return _dbp1m_pair(place.parent, place.name)
-    prefixes = sorted(path.name.removesuffix("_triples_1") for path in place.glob("*_triples_1"))
+    if not folder.is_dir():
+        return _dbp1m_pair(folder.parent, folder.name)
+    prefixes = sorted(path.name.removesuffix("_triples_1") for path in folder.glob("*_triples_1"))
     if not prefixes:
-        raise DataError(place, "expected fr_triples_1 or de_triples_1, got neither.")
+        raise DataError(folder, "expected fr_triples_1 or de_triples_1, got neither.")
     if len(prefixes) > 1:
-        choices = " or ".join(str(place / prefix) for prefix in prefixes)
+        choices = " or ".join(str(folder / prefix) for prefix in prefixes)
         raise DataError(
-            place, f"holds {len(prefixes)} pairs, {', '.join(prefixes)}; give {choices}."
+            folder, f"holds {len(prefixes)} pairs, {', '.join(prefixes)}; give {choices}."
         )
-    return _dbp1m_pair(place, prefixes[0])
+    return _dbp1m_pair(folder, prefixes[0])
 
 
 def _dbp1m_pair(folder: Path, prefix: str) -> Layout:
@@ -80,27 +80,27 @@ def _dbp1m_pair(folder: Path, prefix: str) -> Layout:
 LAYOUTS: dict[str, Callable[[Path], Layout]] = {"openea": openea, "ids": ids, "dbp1m": dbp1m}
 
 
-def find_layout(place: Path, format_name: str | None = None) -> Layout:
+def find_layout(folder: Path, format_name: str | None = None) -> Layout:
     """The layout of a folder (or of one pair in it), by its files or by the name given."""
     if format_name is not None:
         if format_name not in LAYOUTS:
             raise unknown_name("folder format", format_name, LAYOUTS)
-        return LAYOUTS[format_name](place)
-    if is_stream(place) or place.is_file():
+        return LAYOUTS[format_name](folder)
+    if is_stream(folder) or folder.is_file():
         raise InputError(
-            f"{shown_path(place)} is one file. Give a folder, or two files and their links: "
+            f"{shown_path(folder)} is one file. Give a folder, or two files and their links: "
             "SOURCE TARGET --links LINKS."
         )
-    if not place.exists() and not place.with_name(f"{place.name}_triples_1").exists():
-        raise DataError(place, "expected a folder of data, but there is none.")
-    if any((place / f"rel_triples_{side}").exists() for side in (1, 2)):
-        return openea(place)
-    if any((place / f"triples_{side}").exists() for side in (1, 2)):
-        return ids(place)
-    if not place.is_dir() or any(place.glob("*_triples_[12]")):
-        return dbp1m(place)
+    if not folder.exists() and not folder.with_name(f"{folder.name}_triples_1").exists():
+        raise DataError(folder, "expected a folder of data, but there is none.")
+    if any((folder / f"rel_triples_{side}").exists() for side in (1, 2)):
+        return openea(folder)
+    if any((folder / f"triples_{side}").exists() for side in (1, 2)):
+        return ids(folder)
+    if not folder.is_dir() or any(folder.glob("*_triples_[12]")):
+        return dbp1m(folder)
     raise DataError(
-        place,
+        folder,
         "expected rel_triples_1 (OpenEA), triples_1 (DBP15K, SRPRS) or fr_triples_1 (DBP1M), "
         "got none of them.",
     )

@@ -34,7 +34,7 @@ from clusterea.sizes import parse_size
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair
 
 FORMATS = (*LAYOUTS, *FILE_FORMATS, *FAMILIES)
-LinkPlace: TypeAlias = Path | NamedLinks | None
+LinkOrigin: TypeAlias = Path | NamedLinks | None
 IN_MEMORY = "memory"  # the format of graphs that were given as Python values
 IN_MEMORY_RDF = "rdf"
 
@@ -154,12 +154,12 @@ def load(
 
 
 def _graph(
-    graph: GraphSource, place: Path, format_name: str | None, columns: Sequence[str] | None
+    graph: GraphSource, origin: Path, format_name: str | None, columns: Sequence[str] | None
 ) -> NamedGraph:
-    """The graph of a file, or the graph in memory that `place` names."""
+    """The graph of a file, or the graph in memory that `origin` names."""
     if is_path(graph):
-        return read_graph(place, format_name, columns)
-    return graph_in_memory(graph, str(place), columns)
+        return read_graph(origin, format_name, columns)
+    return graph_in_memory(graph, str(origin), columns)
 
 
 def _format_of(graph: GraphSource, name: str | None) -> str:
@@ -175,7 +175,7 @@ def _links(
     test_links: LinkSource | None,
     *,
     needs_links: bool,
-) -> tuple[LinkPlace, LinkPlace, LinkPlace]:
+) -> tuple[LinkOrigin, LinkOrigin, LinkOrigin]:
     """The links, seeds and test links of two graphs; those in memory are read."""
     has_one = (links is None) != (seeds is None)
     may_have_none = not needs_links and links is None and seeds is None
@@ -184,12 +184,12 @@ def _links(
     if test_links is not None and seeds is None:
         raise InputError("--test-links goes with --seeds, not with --links.")
 
-    def place(given: LinkSource | None, argument: str) -> LinkPlace:
+    def origin(given: LinkSource | None, argument: str) -> LinkOrigin:
         if given is None or is_path(given):
             return None if given is None else Path(given)
         return links_in_memory(given, argument)
 
-    return place(links, "links"), place(seeds, "seeds"), place(test_links, "test_links")
+    return origin(links, "links"), origin(seeds, "seeds"), origin(test_links, "test_links")
 
 
 def _check_columns(option: str, columns: Sequence[str] | None) -> None:

@@ -27,12 +27,12 @@ class NamedGraph:
     dropped: Mapping[str, int]  # why → how many triples
 
 
-def with_triples(named: NamedGraph, place: Path | str) -> NamedGraph:
-    """The graph itself; one without triples is an error of the file or argument `place`."""
+def with_triples(named: NamedGraph, origin: Path | str) -> NamedGraph:
+    """The graph itself; one without triples is an error of the file or argument `origin`."""
     if not named.graph.num_triples:
         left = ", ".join(f"{count:,} {why}" for why, count in named.dropped.items() if count)
         raise DataError(
-            place, f"expected triples between entities, got none ({left or 'nothing'} left out)."
+            origin, f"expected triples between entities, got none ({left or 'nothing'} left out)."
         )
     return named
 

@@ -48,12 +48,12 @@ def compression_of(path: Path) -> str | None:
 
 def open_plain(path: Path) -> io.BufferedReader:
     """The open file. A `DataError` says why it can't be opened."""
-    place = regular_file(path)
-    if place.is_dir():
+    regular = regular_file(path)
+    if regular.is_dir():
         raise DataError(path, "expected a file, got a folder.")
     try:
-        check_size(path, place.stat().st_size)
-        return place.open("rb")
+        check_size(path, regular.stat().st_size)
+        return regular.open("rb")
     except FileNotFoundError:
         raise DataError(path, "expected a file, but there is none.") from None
     except OSError as error:
@@ -96,13 +96,13 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _open_zstd(place: Path) -> Any:
-    return pa.CompressedInputStream(pa.OSFile(str(place)), "zstd")
+def _open_zstd(regular: Path) -> Any:
+    return pa.CompressedInputStream(pa.OSFile(str(regular)), "zstd")
 
 
-def _open_zip(place: Path) -> Any:
+def _open_zip(regular: Path) -> Any:
     try:
-        archive = zipfile.ZipFile(place)
+        archive = zipfile.ZipFile(regular)
         return archive.open(_only_member(archive))
     except (RuntimeError, ValueError) as error:  # a password, an unknown compression, bad offsets
         raise zipfile.BadZipFile(str(error)) from error

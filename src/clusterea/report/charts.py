@@ -188,8 +188,8 @@ def _grouped_bars(
     from bokeh.transform import dodge
 
     width = 0.8 / len(series)
-    for place, (name, values) in enumerate(series.items()):
-        shift = (place - (len(series) - 1) / 2) * width
+    for index, (name, values) in enumerate(series.items()):
+        shift = (index - (len(series) - 1) / 2) * width
         tips = [
             f"{label}: {name} {read(value)}" + (f", {notes[i]}" if notes else "")
             for i, (label, value) in enumerate(zip(labels, values, strict=True))
@@ -202,7 +202,7 @@ def _grouped_bars(
         else:
             at = dodge("at", shift, range=plot.x_range)
             bars = plot.vbar(x=at, top="value", width=width * 0.92, source=source, **legend)
-        _color(bars.glyph, f"--series-{place + 1}")
+        _color(bars.glyph, f"--series-{index + 1}")
         plot.add_tools(_hover(bars))
     (plot.ygrid if horizontal else plot.xgrid).visible = False
     _finish(plot)

@@ -40,7 +40,7 @@ class MiniBatches:
 class Match:
     """One link, and the evidence behind it."""
 
-    link: int  # its place among all links
+    link: int  # its index among all links
     entities: Pair[str]
     confidence: float
     right: bool | None = None  # None: no test link says

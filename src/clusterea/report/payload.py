@@ -33,7 +33,7 @@ def in_steps(confidence: ArrayLike) -> IntArray:
 
 
 def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
-    """Every name once, in `names`, and elsewhere its place there: a hub is named many times.
+    """Every name once, in `names`, and elsewhere its index there: a hub is named many times.
 
     A match is [source, target, confidence, verdict, truth or -1, neighbours of the source, of the
     target, supports in all, supports]; a support is [source, target, confidence or null for a seed,
@@ -42,24 +42,24 @@ def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
     """
     places: dict[str, int] = {}
 
-    def place(name: str) -> int:
+    def index(name: str) -> int:
         return places.setdefault(name, len(places))
 
     def steps(some: tuple[Step[str], ...]) -> list[int]:
-        return [part for step in some for part in (place(step.relation), int(step.outward))]
+        return [part for step in some for part in (index(step.relation), int(step.outward))]
 
     def support(each: Support[str]) -> list[Any]:
         source, target = each.neighbors
         sure = None if each.confidence is None else int(in_steps(each.confidence))
-        return [place(source), place(target), sure, *map(steps, each.relations)]
+        return [index(source), index(target), sure, *map(steps, each.relations)]
 
     rows = [
         [
-            place(match.entities.source),
-            place(match.entities.target),
+            index(match.entities.source),
+            index(match.entities.target),
             int(in_steps(match.confidence)),
             UNKNOWN if match.right is None else RIGHT if match.right else WRONG,
-            -1 if match.truth is None else place(match.truth),
+            -1 if match.truth is None else index(match.truth),
             match.num_neighbors.source,
             match.num_neighbors.target,
             match.num_supports,

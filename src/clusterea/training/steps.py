@@ -63,8 +63,8 @@ class Schedule:
                 yield Step(None, source, target)
                 continue
             negatives = [_draw(pool, config.negatives_per_step, rng) for pool in self._undecided]
-            places = torch.arange(2 * len(source))
-            yield Step(torch.cat([source, target, *negatives]), *places.chunk(2))
+            positions = torch.arange(2 * len(source))
+            yield Step(torch.cat([source, target, *negatives]), *positions.chunk(2))
 
     def _margin_step(self, seeds: IntArray, rng: np.random.Generator) -> Step:
         """The seeds, and k random entities to replace each of their two ends."""
@@ -77,8 +77,8 @@ class Schedule:
         ids = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
         if config.fanout is None:
             return Step(None, *ids)
-        places = torch.split(torch.arange(sum(map(len, ids))), [len(part) for part in ids])
-        return Step(torch.cat(ids), *places)
+        positions = torch.split(torch.arange(sum(map(len, ids))), [len(part) for part in ids])
+        return Step(torch.cat(ids), *positions)
 
 
 def _undecided(num_entities: int, decided: IntArray) -> IntArray:

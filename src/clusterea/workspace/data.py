@@ -29,7 +29,7 @@ FILES = (
 )
 
 
-def write_benchmark(benchmark: Benchmark, place: Path, key: str) -> None:
+def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
     """Writes the files of an artifact `key` into a folder."""
     from torch import from_numpy
 
@@ -44,25 +44,25 @@ def write_benchmark(benchmark: Benchmark, place: Path, key: str) -> None:
     arrays = {"seeds": task.seeds, "test_links": benchmark.test_links}
     for name, pair in pairs.items():
         arrays |= {f"{side}_{name}": array for side, array in SIDES.zip(pair)}
-    write_tensors(place / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
+    write_tensors(folder / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
     for kind, both in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
         for side, names in SIDES.zip(both):
-            with replacing(place / f"{side}_{kind}.parquet") as beside:
+            with replacing(folder / f"{side}_{kind}.parquet") as beside:
                 pq.write_table(pa.table({"name": names.arrow}), beside)
     about = {
         "dropped": dict(benchmark.dropped),
         "format": benchmark.format,
         "seeds_from": dict(benchmark.seeds_from),
-        "files": {name: file_checksum(place / name) for name in FILES},
+        "files": {name: file_checksum(folder / name) for name in FILES},
     }
-    write_sealed(place / ABOUT, key, about)
+    write_sealed(folder / ABOUT, key, about)
 
 
-def check_files(place: Path) -> dict[str, Any]:
+def check_files(folder: Path) -> dict[str, Any]:
     """The contents of `about.json`, after comparing the other files with their checksums."""
-    about = read_sealed(place / ABOUT, place.name)
+    about = read_sealed(folder / ABOUT, folder.name)
     for name in FILES:
-        path = place / name
+        path = folder / name
         if not path.is_file():
             raise DamagedError(path, f"is missing; {AGAIN}")
         if file_checksum(path) != about["files"].get(name):
@@ -70,25 +70,25 @@ def check_files(place: Path) -> dict[str, Any]:
     return about
 
 
-def read_benchmark(place: Path) -> Benchmark:
+def read_benchmark(folder: Path) -> Benchmark:
     """What `write_benchmark` wrote."""
     try:
-        return _read(place)
+        return _read(folder)
     except DamagedError:
         raise
     except (FileNotFoundError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(place, f"is damaged; {AGAIN}") from error
+        raise DamagedError(folder, f"is damaged; {AGAIN}") from error
 
 
-def _read(place: Path) -> Benchmark:
-    about = check_files(place)
-    arrays = {k: v.numpy() for k, v in read_tensors(place / TENSORS, place.name).items()}
+def _read(folder: Path) -> Benchmark:
+    about = check_files(folder)
+    arrays = {k: v.numpy() for k, v in read_tensors(folder / TENSORS, folder.name).items()}
 
     def pair(name: str) -> Pair[Any]:
         return SIDES.map(lambda side: arrays[f"{side}_{name}"])
 
     def names(kind: str) -> Pair[Names]:
-        tables = SIDES.map(lambda side: pq.read_table(place / f"{side}_{kind}.parquet"))
+        tables = SIDES.map(lambda side: pq.read_table(folder / f"{side}_{kind}.parquet"))
         return tables.map(lambda table: Names(table["name"].combine_chunks()))
 
     entities, relations = names("entities"), names("relations")

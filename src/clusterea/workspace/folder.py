@@ -119,8 +119,8 @@ class Workspace:
         self, key: str, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor]
     ) -> None:
         """Writes tensors as the artifact `key`."""
-        with self.new(key, recipe) as place:
-            write_tensors(place / TENSORS, tensors, key)
+        with self.new(key, recipe) as filled:
+            write_tensors(filled / TENSORS, tensors, key)
 
     def load_tensors(self, key: str) -> dict[str, Tensor]:
         """The tensors of the artifact `key`."""
@@ -152,8 +152,8 @@ class Workspace:
             except DamagedError as error:
                 warn(f"{error.path} is damaged or missing: the data are stored again.")
                 self.remove(key)
-        with self.new(key, {"stage": "data", "config": config, "parents": {}}) as place:
-            write_benchmark(benchmark, place, key)
+        with self.new(key, {"stage": "data", "config": config, "parents": {}}) as filled:
+            write_benchmark(benchmark, filled, key)
         return key
 
     def load_benchmark(self, key: str) -> Benchmark:
@@ -224,9 +224,9 @@ class Workspace:
 def _parts(folder: Path) -> list[Path]:
     """What is being written in a run's folder and in the folders there."""
     parts = list(folder.glob(".*.part"))
-    for place in folder.glob("*/"):
+    for inner in folder.glob("*/"):
         try:
-            parts += place.glob(".*.part")
+            parts += inner.glob(".*.part")
         except OSError:  # another run has just renamed or removed it
             continue
     return parts

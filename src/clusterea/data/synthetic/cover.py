@@ -69,12 +69,12 @@ def introduce(
         share = fitting if fitting.any() else weight
         chosen[those] = rng.choice(relations, size=int(those.sum()), p=share / share.sum())
     # The most popular of a few entities drawn nearby.
-    places = np.argsort(population.place[company], kind="stable")
-    near = np.searchsorted(population.place[company][places], population.place[heads])
+    positions = np.argsort(population.position[company], kind="stable")
+    near = np.searchsorted(population.position[company][positions], population.position[heads])
     reach = max(2, len(company) // 100)
-    tails = _someone(company, places, near, reach, rng)
+    tails = _someone(company, positions, near, reach, rng)
     for _ in range(7):
-        other = _someone(company, places, near, reach, rng)
+        other = _someone(company, positions, near, reach, rng)
         better = (population.popularity[other] > population.popularity[tails]) & (other != heads)
         tails = np.where(better | (tails == heads), other, tails)
     loop = tails == heads
@@ -83,8 +83,8 @@ def introduce(
 
 
 def _someone(
-    company: IntArray, places: IntArray, near: IntArray, reach: int, rng: np.random.Generator
+    company: IntArray, positions: IntArray, near: IntArray, reach: int, rng: np.random.Generator
 ) -> IntArray:
     step = rng.integers(-reach, reach + 1, size=len(near))
-    chosen: IntArray = company[places[(near + step) % len(company)]]
+    chosen: IntArray = company[positions[(near + step) % len(company)]]
     return chosen

@@ -11,7 +11,7 @@ from clusterea.data.synthetic.population import FloatArray, Pool, Population
 from clusterea.data.synthetic.vocabulary import Vocabulary
 from clusterea.types import IntArray
 
-LOCAL_SHARE = 0.92  # of a fact's ends: they lie near their entity's place; the others anywhere
+LOCAL_SHARE = 0.92  # of a fact's ends: they lie near their entity's position; the others anywhere
 FRAY = 0.2  # how near, in widths of its community
 HEAD_CONCENTRATION = 1.2  # heads share what is left after one fact each almost evenly
 # Tail share below which a relation holds for whole families: the songs of an album have one artist,
@@ -206,15 +206,15 @@ def _scatter(
     population: Population,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """A place for each mention of an entity: heads and tails of like places are joined.
+    """A position for each mention of an entity: heads and tails of like positions are joined.
 
     A mention lies near the entity; the mentions of a hub spread as far around as their number
-    needs, or they would push everyone else out of place.
+    needs, or they would push all others away.
     """
     size = len(entities)
     community = population.community(entities)
     left, right = population.borders[community], population.borders[community + 1]
-    spots = population.place[entities] + FRAY * (right - left) * rng.normal(size=size)
+    spots = population.position[entities] + FRAY * (right - left) * rng.normal(size=size)
     mentions = np.bincount(entities)[entities] if size > 64 else np.ones(size)
     spots += rng.laplace(size=size) * (mentions - 1) / size * (window[1] - window[0])
     stray = rng.random(size) >= LOCAL_SHARE

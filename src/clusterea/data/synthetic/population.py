@@ -27,7 +27,7 @@ class Population:
     """Properties of each entity. Entities 0 … common - 1 are in both views, the rest in one."""
 
     kind: IntArray  # (entities,): its type
-    place: FloatArray  # (entities,): in [0, 1); a community is an interval of places
+    position: FloatArray  # (entities,): in [0, 1); a community is an interval of positions
     activity: FloatArray  # (entities,): how often it is a head
     popularity: FloatArray  # (entities,): how often it is a tail
     borders: FloatArray  # (communities + 1,): where communities begin, from 0 to 1
@@ -47,7 +47,7 @@ class Population:
 
     def community(self, entities: IntArray) -> IntArray:
         """The community of each of `entities`."""
-        return np.searchsorted(self.borders, self.place[entities], side="right") - 1
+        return np.searchsorted(self.borders, self.position[entities], side="right") - 1
 
     @property
     def mean_family(self) -> float:
@@ -79,10 +79,10 @@ def draw_population(shape: PairShape, rng: np.random.Generator) -> Population:
     borders = np.concatenate([[0.0], np.cumsum(widths) / widths.sum()])
     borders[-1] = 1.0
     kind = rng.choice(len(TYPE_SHARES), size=size, p=TYPE_SHARES)
-    place = rng.random(size)
+    position = rng.random(size)
     status = np.searchsorted([common, first_target_only], np.arange(size), side="right")
     # Siblings are of one type, next to each other, and all of them in the same views.
-    siblings = np.lexsort((place, kind, status))
+    siblings = np.lexsort((position, kind, status))
     sizes = np.where(rng.random(size) < FAMILY_RATE, 1 + rng.geometric(FAMILY_END, size), 1)
     starts = np.cumsum(sizes) - sizes
     breaks = np.flatnonzero(np.diff(status[siblings] * len(TYPE_SHARES) + kind[siblings])) + 1
@@ -91,7 +91,7 @@ def draw_population(shape: PairShape, rng: np.random.Generator) -> Population:
     family[siblings] = np.searchsorted(starts, np.arange(size), side="right") - 1
     return Population(
         kind=kind,
-        place=place,
+        position=position,
         family=family,
         family_starts=np.append(starts, size),
         siblings=siblings,
@@ -106,16 +106,16 @@ def draw_population(shape: PairShape, rng: np.random.Generator) -> Population:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Some entities ordered by type and place, to draw from by weight."""
+    """Some entities ordered by type and position, to draw from by weight."""
 
     members: IntArray
-    keys: FloatArray  # type + place: ascending
+    keys: FloatArray  # type + position: ascending
     edges: FloatArray  # (members + 1,): weights added up, from 0
 
     @classmethod
     def of(cls, population: Population, entities: IntArray, weight: FloatArray) -> Pool:
         """The pool of `entities` with the weights that `weight` gives all of the population."""
-        keys = population.kind[entities] + population.place[entities]
+        keys = population.kind[entities] + population.position[entities]
         order = np.argsort(keys, kind="stable")
         members = entities[order]
         edges = np.concatenate([[0.0], np.cumsum(weight[members])])

@@ -18,7 +18,7 @@ MANY_TO_ONE, MANY_TO_MANY, ONE_TO_ONE = 0, 1, 2
 KINDS = np.repeat([MANY_TO_ONE, MANY_TO_MANY, ONE_TO_ONE], [5, 2, 1])  # of eight next in size
 # How often a type is a tail: places, organizations and genres more than persons.
 RANGE_WEIGHTS = np.array([0.08, 0.10, 0.26, 0.16, 0.04, 0.10, 0.03, 0.08, 0.05, 0.05, 0.03, 0.02])
-WINDOWS = np.array([1.0, 0.5, 0.25, 0.1])  # share of all places where a relation is in use
+WINDOWS = np.array([1.0, 0.5, 0.25, 0.1])  # share of all positions where a relation is in use
 # Of eight next in size, those that repeat the pairs of another, as birthPlace and hometown do.
 COMPANIONS = np.repeat([True, False], [4, 4])
 REPEATED = (0.6, 1.0)  # how much of such a relation is repetition
@@ -36,7 +36,7 @@ class Vocabulary:
     head_share: FloatArray  # distinct heads a triple: its functionality
     tail_share: FloatArray  # distinct tails a triple: its inverse functionality
     concentration: FloatArray  # 1: tails alike; 3: the first few take most
-    lowest: FloatArray  # places where it is in use, from here …
+    lowest: FloatArray  # positions where it is in use, from here …
     highest: FloatArray  # … to here
     parent: IntArray  # the relation whose pairs it repeats, -1 for none
     inverse: NDArray[np.bool_]  # whether it repeats them the other way round

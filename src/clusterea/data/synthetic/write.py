@@ -71,10 +71,10 @@ def _write_files(benchmark: Benchmark, folder: Path, seed: int) -> None:
         rest = np.concatenate([order[: bounds[fold]], order[bounds[fold + 1] :]])
         rest = rng.permutation(rest)
         valid, test = np.split(rest, [round(0.1 * len(links))])
-        place = folder / f"721_{FOLDS}fold" / str(fold + 1)
-        place.mkdir(parents=True)
+        fold_folder = folder / f"721_{FOLDS}fold" / str(fold + 1)
+        fold_folder.mkdir(parents=True)
         for name, part in (("train", train), ("valid", valid), ("test", test)):
-            _write_lines(place / f"{name}_links", links[part], *names)
+            _write_lines(fold_folder / f"{name}_links", links[part], *names)
     if benchmark.dangling is not None:
         for number, ids, entities in zip((1, 2), benchmark.dangling, names, strict=True):
             alphabetical = pc.array_sort_indices(entities.arrow.take(pa.array(ids))).to_numpy()
