@@ -73,7 +73,7 @@ def test_shared_facts_are_distinct_in_both_vocabularies(world: World) -> None:
 
 
 def test_facts_stay_in_the_neighborhood(world: World) -> None:
-    place, facts = world.population.place, world.shared
+    place, facts = world.population.position, world.shared
     near = np.abs(place[facts.heads] - place[facts.tails]) < 0.1
     by_chance = np.abs(place[facts.heads] - rng().permutation(place[facts.tails])) < 0.1
     assert near.mean() > 0.5
@@ -149,6 +149,6 @@ def test_a_span_is_of_the_type_and_wide_enough() -> None:
     start, stop = pool.span(2, 0.3, 0.5, wanted=1)
     inside = pool.members[start:stop]
     assert set(population.kind[inside]) == {2}
-    assert ((population.place[inside] >= 0.3) & (population.place[inside] < 0.5)).all()
+    assert ((population.position[inside] >= 0.3) & (population.position[inside] < 0.5)).all()
     start, stop = pool.span(2, 0.3, 0.5, wanted=len(inside) + 1)
     assert stop - start == (population.kind == 2).sum()
