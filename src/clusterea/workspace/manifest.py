@@ -80,8 +80,15 @@ class Manifest:
             _plain(self.values[name]) == _plain(described[name]) for name in ("config", "data")
         )
         if same:
-            artifacts = {**self.artifacts, **described["artifacts"]}
-            return {**self.values, "artifacts": artifacts}
+            known = {cost["stage"] for cost in self.values["stages"]}
+            new = [cost for cost in described["stages"] if cost["stage"] not in known]
+            return {
+                **self.values,
+                "artifacts": {**self.artifacts, **described["artifacts"]},
+                "num_batches": {**self.values["num_batches"], **described["num_batches"]},
+                "stages": [*self.values["stages"], *new],
+                "seconds": round(self.values["seconds"] + sum(cost["seconds"] for cost in new), 3),
+            }
         finished = self.values if "match" in self.artifacts else self.values.get("finished")
         return {**described, **({"finished": finished} if finished else {})}
 
