@@ -12,7 +12,7 @@ import torch
 from dense_fusion import Problem, cells_of, problem, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fuse import GLOBAL_SINKHORN, renumbered
+from test_fuse import ALL_CANDIDATES, renumbered
 from torch import Tensor
 
 from clusterea.errors import InputError
@@ -268,9 +268,9 @@ class TestSupported:
         """One that Sinkhorn has brought to its end, and graphs that nothing joins."""
         given = problem(2, samplers=0)
         apart = given.embeddings.map(lambda side: graph([], len(side), 1))
-        config = quick(**GLOBAL_SINKHORN, csls=False, sinkhorn_rounds=300)
+        config = quick(**ALL_CANDIDATES, csls=False, sinkhorn_rounds=300)
         plain = cells_of(given.fuse(config))
-        config = replace(config, support_rounds=2)
+        config = replace(config, views=("support",))
         silent = cells_of(
             fuse([given.embeddings], [], given.seeds, given.keys, config, graphs=apart)
         )
@@ -324,7 +324,7 @@ class TestSupported:
         assert found.num_cells == 0
 
 
-SUPPORTED: dict[str, Any] = {**GLOBAL_SINKHORN, "support_rounds": 2, "csls": False}
+SUPPORTED: dict[str, Any] = {"views": ("support",), "outside": "neighbors", "csls": False}
 
 
 class TestFuse:
@@ -359,7 +359,7 @@ class TestFuse:
 
     def test_graphs_must_be_given(self) -> None:
         given = problem(1, samplers=0)
-        with pytest.raises(InputError, match="support_rounds must be 0 where no graphs"):
+        with pytest.raises(InputError, match="the view 'support' needs the graphs"):
             given.fuse(quick(**SUPPORTED))
 
     @gpu

@@ -44,9 +44,10 @@ def plan(benchmark: Benchmark, config: Config, place: torch.device) -> str:
         )
     else:
         lines.append("Sampling   none: all entities at once")
-    in_batches = (bool(config.samplers) and fusion.sinkhorn) or fusion.global_sinkhorn
-    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
-    asked = fusion.support_rounds if fusion.global_sinkhorn and fusion.support_weight else 0
+    views = set(fusion.views) if config.samplers else set(fusion.views) - {"local"}
+    has_sinkhorn = bool(views & {"local", "sinkhorn", "support"})
+    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if has_sinkhorn else ""
+    asked = fusion.support_rounds if "support" in views and fusion.support_weight else 0
     rounds = "round" if asked == 1 else "rounds"
     support = f", {asked} {rounds} of support" if asked else ""
     lines += [

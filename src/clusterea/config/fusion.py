@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from clusterea.config.checks import check_choice, check_least, check_not_negative, check_positive
+from clusterea.errors import InputError
 
 Outside = Literal["none", "best", "neighbors"]
 Search = Literal["exact", "approximate"]
@@ -13,23 +14,25 @@ Search = Literal["exact", "approximate"]
 
 @dataclass(frozen=True, slots=True)
 class FusionConfig:
-    """The paper's section 4.4. Each switch that is off is a row of its ablation."""
+    """Section 4.4 of the paper: which views are computed, how, and how they are combined."""
 
-    candidates: int = 50  # K_r: cells of a row, and of a column, that a view keeps
-    hubness_neighbors: int = 10  # K_n: neighbours whose mean Sp-CSLS subtracts
-    sinkhorn: bool = True  # off: a mini-batch's similarities are its cosines
+    views: tuple[str, ...] = ("local", "support")  # added up; those of `clusterea.fusion.VIEWS`
+    candidates: int = 50  # K_r: cells that a view keeps of each row and of each column
+    hubness_neighbors: int = 10  # K_n: nearest neighbors whose mean similarity Sp-CSLS subtracts
+    csls: bool = False  # apply Sp-CSLS to the `global` view and to the sum, as the paper does
     sinkhorn_rounds: int = 100  # K_s
     sinkhorn_temperature: float = 0.02  # the paper gives none; its release has 0.001
-    outside: Outside = "neighbors"  # what an entity of a mini-batch may have instead of a partner
-    global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
-    support_rounds: int = 0  # in which neighbors speak for the pairs of `global_sinkhorn`'s view
-    support_weight: float = 2.0  # of what neighbors say; 0: nothing
-    global_similarity: bool = True  # off: the mini-batches' similarities alone
-    csls: bool = True  # off: neither the global nor the fused similarity is shifted
-    search: Search = "exact"  # approximate: on a CPU, by lists; a GPU looks at all
+    outside: Outside = "neighbors"  # in Sinkhorn, the similarity that stands for having no partner
+    support_rounds: int = 2  # rounds of neighbor evidence in the `support` view
+    support_weight: float = 2.0  # exponent of the neighbor evidence; 0: ignore it
+    search: Search = "exact"  # of nearest neighbors; approximate: on a CPU only, a GPU is exact
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "views", tuple(self.views))  # JSON and TOML have lists
+        if not self.views or len(set(self.views)) < len(self.views):
+            given = ",".join(self.views) or "none"
+            raise InputError(f"views must be one or more names, each once. Got {given} instead.")
         check_choice("outside", self.outside, Outside)
         check_choice("search", self.search, Search)
         for name in ("candidates", "hubness_neighbors"):

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
+from clusterea.fusion.inputs import ViewInput
+from clusterea.fusion.sinkhorn_view import normalized
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.numerics.cells import masked
 from clusterea.numerics.segments import lengths, unordered_sum
@@ -30,6 +32,16 @@ LEAST_MET = 1e-3  # edges of two kinds, at a mean, from which on it shows whethe
 NOTHING = 1e-30  # in the place of a zero, which has no logarithm
 UNIT = 0.01  # of support: each doubles what a pair weighs, to the power of `support_weight`
 SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 24}  # of the source that are looked at together
+
+
+def support(given: ViewInput) -> Similarity:
+    """The candidates normalized as in the view `sinkhorn`, then weighted by neighbor evidence."""
+    assert given.graphs is not None  # `needs_graphs`
+    plan = normalized(given)
+    step = given.step("support")
+    entities = given.entities
+    plan = supported(plan, entities.entities, given.graphs, given.seeds, given.config, step)
+    return entities.by_entity(plan)
 
 
 @torch.no_grad()

@@ -147,7 +147,8 @@ def align(
 
 
 def check_names(config: Config) -> None:
-    """Raises where a model or a sampler is unknown."""
+    """Raises where a model, a sampler or a view is unknown."""
+    from clusterea.fusion import find_view
     from clusterea.models import check_model
     from clusterea.samplers import find_sampler
 
@@ -155,6 +156,8 @@ def check_names(config: Config) -> None:
         check_model(model)
     for sampler in config.samplers:
         find_sampler(sampler)
+    for view in config.fusion.views:
+        find_view(view)
 
 
 class _Run:
