@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clusterea.config import FusionConfig
 from clusterea.numerics import knn
 from clusterea.numerics.blocks import block_product
 from clusterea.numerics.knn import Neighbors, nearest
@@ -80,7 +81,14 @@ def main() -> None:
     if options.approximate:
         start = clock(device)
         near = nearest_approximate(
-            vectors.source, vectors.target, options.k, ties, 0, compared=options.approximate
+            vectors.source,
+            vectors.target,
+            options.k,
+            ties,
+            0,
+            compared=options.approximate,
+            sample=FusionConfig().search_sample,
+            rounds=FusionConfig().search_rounds,
         )
         figures["approximate_seconds"] = round(clock(device) - start, 2)
         figures["recall"] = list(recall(near, found))

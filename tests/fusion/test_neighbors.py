@@ -42,3 +42,9 @@ def test_approximate_search_finds_the_same_where_it_looks_everywhere() -> None:
     for side in found.zip(exact):
         assert torch.equal(side[0].indices, side[1].indices)
         assert torch.equal(side[0].values, side[1].values)
+
+
+def test_a_gpu_searches_exactly() -> None:
+    config = quick(search="approximate")
+    assert config.on("cpu") == config
+    assert config.on("cuda") == quick(search="exact")

@@ -196,8 +196,6 @@ def _time(task: AlignmentTask, config: Config, place: torch.device) -> str:
 
 
 def _seconds(task: AlignmentTask, config: Config, place: torch.device) -> float:
-    from clusterea.numerics.lists import COMPARED
-
     kind = place.type
     sizes = [graph.num_entities for graph in task.graphs]
     rounds, folds = config.self_training.rounds, config.self_training.folds
@@ -216,7 +214,7 @@ def _seconds(task: AlignmentTask, config: Config, place: torch.device) -> float:
     free = task.num_undecided
     cells = free.source * free.target
     if kind == "cpu" and config.fusion.search == "approximate":
-        cells = min(cells, sum(free) * COMPARED)
+        cells = min(cells, sum(free) * config.fusion.search_compared)
     seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]
     seconds += (1 + rounds) * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
     return seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from clusterea.config.checks import check_choice, check_least, check_not_negative, check_positive
@@ -25,7 +25,15 @@ class FusionConfig:
     outside: Outside = "neighbors"  # in Sinkhorn, the similarity that stands for having no partner
     support_rounds: int = 2  # rounds of neighbor evidence in the `support` view
     support_weight: float = 2.0  # exponent of the neighbor evidence; 0: ignore it
+    support_unit: float = 0.01  # evidence that doubles a pair's weight, before the exponent
+    support_least: float = 1e-3  # pairs with a smaller Sinkhorn value get no evidence
+    support_faint: float = 1e-6  # pairs with a smaller Sinkhorn value join in the last round only
+    support_alone: float = 1e-3  # least chance of an entity to have no partner
+    support_shared: float = 1e-3  # least number of edges that relation agreement is a share of
     search: Search = "exact"  # of nearest neighbors; approximate: on a CPU only, a GPU is exact
+    search_compared: int = 65536  # approximate: least entities that one is compared with
+    search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
+    search_rounds: int = 10  # approximate: k-means rounds of the list centers
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
@@ -35,12 +43,18 @@ class FusionConfig:
             raise InputError(f"views must be one or more names, each once. Got {given} instead.")
         check_choice("outside", self.outside, Outside)
         check_choice("search", self.search, Search)
-        for name in ("candidates", "hubness_neighbors"):
+        for name in ("candidates", "hubness_neighbors", "search_compared", "search_sample"):
             check_least(name, getattr(self, name), 1)
-        for name in ("sinkhorn_rounds", "support_rounds", "seed"):
+        for name in ("sinkhorn_rounds", "support_rounds", "search_rounds", "seed"):
             check_least(name, getattr(self, name), 0)
-        check_positive("sinkhorn_temperature", self.sinkhorn_temperature)
-        check_not_negative("support_weight", self.support_weight)
+        for name in ("sinkhorn_temperature", "support_unit", "support_alone", "support_shared"):
+            check_positive(name, getattr(self, name))
+        for name in ("support_weight", "support_least", "support_faint"):
+            check_not_negative(name, getattr(self, name))
+
+    def on(self, device_type: str) -> FusionConfig:
+        """The settings that are really used on a device (cpu, cuda): a GPU searches exactly."""
+        return self if device_type == "cpu" else replace(self, search="exact")
 
     def recipe(self) -> dict[str, Any]:
         """The fields that the result depends on: all of them."""

@@ -62,6 +62,7 @@ def fuse(
         InputError: A view is unknown or lacks what it needs, or memory ran out.
     """
     device = device or encodings[0].source.device
+    config = config.on(device.type)
     views = _views(config, partitions, graphs)
 
     with explained(device):

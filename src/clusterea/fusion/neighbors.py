@@ -22,9 +22,17 @@ def search(
     """Each entity's nearest of the other side: as many as candidates and hubness need."""
     count = max(config.candidates, config.hubness_neighbors)
     source, target = entities.vectors
-    if config.search == "approximate" and device.type == "cpu":
+    if config.on(device.type).search == "approximate":
         return nearest_approximate(
-            source.float(), target.float(), count, entities.keys, config.seed, progress=progress
+            source.float(),
+            target.float(),
+            count,
+            entities.keys,
+            config.seed,
+            compared=config.search_compared,
+            sample=config.search_sample,
+            rounds=config.search_rounds,
+            progress=progress,
         )
     return nearest(
         source,

@@ -1,4 +1,4 @@
-"""Where in a sparse similarity the cell of a pair is."""
+"""Look-ups in sorted arrays: of values, and of the cells of a sparse similarity."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import torch
 from torch import Tensor
 
 from clusterea.types import Similarity
+
+
+def find_sorted(rising: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """(n,) each: an index into `rising`, and whether the value there is the one looked for."""
+    slots = torch.searchsorted(rising, values)
+    if not rising.numel():
+        return slots, torch.zeros_like(slots, dtype=torch.bool)
+    slots = slots.clamp(max=rising.numel() - 1)
+    return slots, rising[slots] == values
 
 
 def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tensor:
