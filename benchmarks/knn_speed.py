@@ -21,6 +21,7 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.numerics import knn
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.blocks import block_product
 from clusterea.numerics.knn import Neighbors, nearest
 from clusterea.numerics.lists import nearest_approximate, recall
@@ -125,7 +126,7 @@ def bare_product(
 ) -> float:
     """Seconds of the same matrix products, with nothing done to them."""
     sizes = vectors.map(len)
-    block = block or knn._block(sizes, knn.BLOCK_CELLS[device.type])
+    block = block or knn._block(sizes, block_size("nearest", device))
     hashes = tie_vectors(ties.map(lambda keys: keys.to(device)), 0)
     left, right = (
         [knn.extended(side[begin : begin + step], keys, begin) for begin in starts(side, step)]

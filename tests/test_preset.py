@@ -308,7 +308,7 @@ class TestErrors:
         [
             ("epoch=3", "Did you mean 'training.epochs' or 'self_training.epochs'[?]$"),
             ("training.epoch=3", "unknown setting 'epoch'.*Did you mean 'epochs'"),
-            ("fusion.epochs=3", "unknown setting 'epochs'; choose one of views"),
+            ("matching.epochs=3", "unknown setting 'epochs'; choose one of method"),
             (
                 "trainig.epochs=3",
                 "unknown setting 'trainig.epochs'.*Did you mean 'training.epochs'",

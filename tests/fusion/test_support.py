@@ -19,6 +19,7 @@ from clusterea.errors import InputError
 from clusterea.fusion import fuse, support
 from clusterea.fusion.support import Partners, pair_evidence, supported
 from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 from small_graphs import graph, knowledge_graphs, labeled_edges, random_pair
 
@@ -198,7 +199,7 @@ class TestSupport:
         whole = pair_evidence(pairs, edges, partners, SHARED)
         assert whole.count_nonzero() > 100
         agreement = support._agreement(edges, partners, SHARED)
-        monkeypatch.setattr(support, "SLAB_EDGES", {"cpu": 7})
+        monkeypatch.setitem(BLOCK_SIZES, "evidence", {"cpu": 7})
         assert torch.equal(pair_evidence(pairs, edges, partners, SHARED), whole)
         assert torch.equal(support._agreement(edges, partners, SHARED).values, agreement.values)
 

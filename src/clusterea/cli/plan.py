@@ -16,8 +16,9 @@ from clusterea.config import (
     config_with,
 )
 from clusterea.files import free_space, readable_size
+from clusterea.numerics.block_sizes import available
 from clusterea.pipeline.encoding import num_held_out
-from clusterea.pipeline.memory import available, expected_disk, expected_memory, widths
+from clusterea.pipeline.memory import expected_disk, expected_memory, widths
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,6 @@ from clusterea.numerics.blocks import best_of_block, block_product
 from clusterea.numerics.cells import Cells, add, from_parts
 from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.sinkhorn import (
-    PRODUCT_CELLS,
     Potentials,
     sinkhorn,
     sinkhorn_of_products,
@@ -101,8 +100,7 @@ def _potentials(
     temperature, rounds = given.config.sinkhorn_temperature, given.config.sinkhorn_rounds
     if vectors.source.device.type == "cuda":
         source, target = vectors
-        cells = min(given.block_cells or PRODUCT_CELLS, PRODUCT_CELLS)
-        return sinkhorn_of_products(source, target, temperature, rounds, outside, cells)
+        return sinkhorn_of_products(source, target, temperature, rounds, outside, given.block_cells)
     # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
     wide = vectors.map(Tensor.double)
     return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)

@@ -18,6 +18,7 @@ from clusterea.config import FusionConfig
 from clusterea.fusion.inputs import ViewInput
 from clusterea.fusion.sinkhorn_view import normalized
 from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.cells import masked
 from clusterea.numerics.lookup import find_sorted
 from clusterea.numerics.segments import lengths, unordered_sum
@@ -26,7 +27,6 @@ from clusterea.numerics.sparse_sinkhorn import sparse_potentials, with_potential
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 
 NOTHING = 1e-30  # in place of a zero, which has no logarithm
-SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 24}  # source edges looked at together
 
 
 def support(given: ViewInput) -> Similarity:
@@ -166,9 +166,9 @@ def pair_evidence(
 
 
 def _slabs(pairs: Pair[Tensor], edges: LabeledEdges) -> Iterator[Pair[Tensor]]:
-    """The pairs, in parts of about `SLAB_EDGES` source edges."""
+    """The pairs, in parts of about as many source edges as a block has."""
     counts = lengths(edges.offsets)[pairs.source]
-    slab = counts.cumsum(0) // SLAB_EDGES[counts.device.type]
+    slab = counts.cumsum(0) // block_size("evidence", counts.device)
     sizes = slab.bincount().tolist()
     return (Pair(*ends) for ends in zip(*(torch.split(side, sizes) for side in pairs), strict=True))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 29}  # of a block at a time, where it is made anew
+CELL_BYTES = 8  # of a block while its best cells are taken
 SPARE = 16  # cells looked at beyond k, where it is not clear which are the k best
 CLOSE = 1e-5  # more than the rounding of a product, if its factors are as given
 
@@ -37,7 +38,7 @@ def best_of_block(
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
     sides = vectors.zip(ties).map(lambda side: torch.cat([side[0], side[1].to(side[0])], dim=1))
-    cells = slab_cells or SLAB_CELLS[sides.source.device.type]
+    cells = slab_cells or fitting_size("best cells", sides.source.device, CELL_BYTES)
     columns = _best(sides.source, sides.target, shifts.target, k, cells)  # (m, k)
     rows = _best(sides.target, sides.source, shifts.source, k, cells)  # (n, k)
     width = len(sides.target)

@@ -11,13 +11,14 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.knn import Nearest
 from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
 Cells: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
-SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 25}  # of both matrices that are added, at a time
+CELL_BYTES = 64  # that a cell takes while it is added
 
 
 def from_cells(
@@ -89,12 +90,12 @@ def _by_slabs(
     other: Similarity,
     slab_cells: int | None,
 ) -> Similarity:
-    """Merges two matrices, some rows at a time: as many as is usual, or fewer."""
+    """Merges two matrices, some rows at a time."""
     if not one.num_entities.source:
         return one
-    usual = SLAB_CELLS[one.values.device.type]
+    cells = slab_cells or fitting_size("sums", one.values.device, CELL_BYTES)
     columns, values, counts = [], [], []
-    for begin, end in _slabs(one.row_offsets + other.row_offsets, min(slab_cells or usual, usual)):
+    for begin, end in _slabs(one.row_offsets + other.row_offsets, cells):
         slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
         columns.append(slab.columns)
         values.append(slab.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-CHUNK_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}  # at a time; a CPU's stay in its cache
+from clusterea.numerics.block_sizes import block_size
 
 
 def pair_dots(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -13,7 +13,7 @@ def pair_dots(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Ten
 
     Equal vectors give equal products, wherever they stand and on whatever device.
     """
-    step = max(1, CHUNK_NUMBERS[left.device.type] // max(left.shape[1], 1))
+    step = max(1, block_size("pair products", left.device) // max(left.shape[1], 1))
     result = torch.empty(len(rows), device=left.device)
     for start in range(0, len(rows), step):
         chosen = slice(start, start + step)

@@ -14,13 +14,12 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import block_product
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of one float32 block: 128 MB, 4 GB
-CHUNK_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}  # scored at a time; a CPU's stay in its cache
-GATHERED_CELLS = {"cpu": 1 << 22, "cuda": 1 << 26}  # taken out of a block at a time
+CELL_BYTES = 8  # of a block while its best cells are taken
 GROUP = 64  # cells of one maximum, at most; blocks are padded to a multiple of it
 WHOLE = 40  # times the columns wanted: with no more rows, products with all of them are quicker
 SPARE = 16  # cells kept beyond k: products are rounded, and ties weigh in
@@ -86,7 +85,7 @@ def nearest(
     if not width.source or not width.target:
         return sizes.map(lambda rows: none_found(rows, device))
     vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
-    block = block or _block(sizes, block_cells or BLOCK_CELLS[device.type])
+    block = block or _block(sizes, block_cells or fitting_size("nearest", device, CELL_BYTES))
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
         (begin, extended(target[begin : begin + steps.target], vectors.target, begin))
@@ -145,7 +144,7 @@ class _Best:
             below = torch.nextafter(bound, torch.full_like(bound, -torch.inf))
             self.floor = torch.maximum(self.floor, below)
             promising = (maxima > self.floor.unsqueeze(1)).nonzero()
-        limit = GATHERED_CELLS[block.device.type]
+        limit = block_size("gathered", block.device)
         for part in promising.tensor_split(1 + len(promising) * group // limit):
             row, stride = part.unbind(1)
             cells = groups[row, :, stride]  # (part, group)
@@ -248,8 +247,8 @@ def _dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
 
 
 def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
-    """Parts of so many rows that they hold CHUNK_NUMBERS, if each holds `numbers`."""
-    step = max(1, CHUNK_NUMBERS[device.type] // numbers)
+    """Parts of so many rows that they hold a block of numbers, if each holds `numbers`."""
+    step = max(1, block_size("pair products", device) // numbers)
     return (slice(start, start + step) for start in range(0, rows, step))
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.knn import (
-    BLOCK_CELLS,
     SPARE,
     Nearest,
     Neighbors,
@@ -122,7 +122,7 @@ def _searched(
             mean = sides.source[members].mean(0)
             near = lists.target.nearest_to(mean, centers, max(compared, width))
             others = _factors(sides.target, ties.target, near, theirs, GROUP)
-            for part in _parts(members, BLOCK_CELLS["cpu"] // len(others)):
+            for part in _parts(members, block_size("nearest", others.device) // len(others)):
                 own = _factors(sides.source, ties.source, part, mine)
                 cells = torch.mm(own, others.T, out=products.shaped(len(own), len(others)))
                 cells[:, len(near) :] = -torch.inf  # padding

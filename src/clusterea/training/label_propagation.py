@@ -24,6 +24,7 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.errors import InputError
 from clusterea.graph.union import UnionGraph, union
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.segments import lengths, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
@@ -32,7 +33,6 @@ from clusterea.training.progress import Progress
 from clusterea.types import AlignmentTask, Pair
 
 LABELS_AT_ONCE = 128  # dimensions that spread together: beside the labels, so much is in memory
-EDGE_CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # edges × features of a block
 
 
 @torch.no_grad()
@@ -190,5 +190,5 @@ def _aggregated(
         own = normalize(neighbors[start:stop].float(), dim=1)
         return normalize(normalize(sums, dim=1) + itself * own, dim=1)
 
-    edges_at_once = max(1, EDGE_CELLS[graph.device.type] // config.features)
+    edges_at_once = max(1, block_size("labels", graph.device) // config.features)
     return fill(list(node_runs(graph, edges_at_once)), described, torch.device("cpu"))
