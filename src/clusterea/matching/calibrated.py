@@ -14,9 +14,9 @@ from clusterea.matching.calibration import (
     abstain_below,
     calibrate_held_out,
     held_out,
-    touches,
 )
 from clusterea.matching.features import FEATURES, link_features
+from clusterea.numerics.lookup import verdicts
 from clusterea.types import Alignment, AlignmentTask, Similarity
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
@@ -111,7 +111,8 @@ def calibrated(
 
 def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:
     """The links that touch none of these pairs; the others' ends are neither here nor unmatched."""
-    kept = ~touches(alignment.links, pairs.to(alignment.links.device))
+    is_judged, _ = verdicts(alignment.links, pairs.to(alignment.links.device))
+    kept = ~is_judged
     return Alignment(alignment.links[kept], alignment.confidence[kept], alignment.unmatched)
 
 

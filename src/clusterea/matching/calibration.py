@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clusterea.numerics.lookup import verdicts
 from clusterea.types import IntArray, Pair
 
 FEWEST = 20  # examples that a relation is fitted to; fewer tell how many are right, no more
@@ -61,15 +62,8 @@ def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
         pairs: (m, 2), one-to-one.
     """
     known = torch.asarray(pairs, dtype=torch.int64, device=links.device, copy=True).reshape(-1, 2)
-    at = touches(links, known).nonzero().flatten()
-    width = int(torch.cat([links, known])[:, 1].max()) + 1 if len(at) else 1
-    right = torch.isin(links[at, 0] * width + links[at, 1], known[:, 0] * width + known[:, 1])
-    return HeldOut(at, right, len(known))
-
-
-def touches(links: Tensor, pairs: Tensor) -> Tensor:
-    """(n,) bool: which links have an entity of `pairs` at either end."""
-    return torch.isin(links[:, 0], pairs[:, 0]) | torch.isin(links[:, 1], pairs[:, 1])
+    is_judged, is_right = verdicts(links, known)
+    return HeldOut(is_judged.nonzero().flatten(), is_right[is_judged], len(known))
 
 
 def calibrate(

@@ -33,3 +33,20 @@ def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tens
         low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
     at = low.clamp(max=columns.numel() - 1)
     return torch.where((low < end) & (columns[at] == targets), at, -1)
+
+
+def verdicts(links: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """(links,) bool each: whether a link has an entity of `known`, and whether it is in `known`.
+
+    A link that has such an entity and is not in `known` contradicts it.
+
+    Args:
+        links: (n, 2): source entity, target entity.
+        known: (m, 2), one-to-one.
+    """
+    is_judged = torch.isin(links[:, 0], known[:, 0]) | torch.isin(links[:, 1], known[:, 1])
+    # One number for a pair: no id reaches the width, so no two pairs share a number.
+    ids = torch.cat([links, known])[:, 1]
+    width = int(ids.max()) + 1 if len(ids) else 1
+    keys = (pairs[:, 0] * width + pairs[:, 1] for pairs in (links, known))
+    return is_judged, torch.isin(*keys)
