@@ -61,6 +61,11 @@ class LabeledEdges:
         keys = self.keys if edges is None else self.keys[edges]
         return keys % max(self.num_entities, 1)
 
+    def num_neighbors(self) -> Tensor:
+        """(entities,): the distinct neighbors of each entity."""
+        pairs: Tensor = torch.unique_consecutive(self.keys)
+        return (pairs // max(self.num_entities, 1)).bincount(minlength=self.num_entities)
+
     def of_entities(self, entities: Tensor) -> tuple[Tensor, Tensor]:
         """(found,) each: an index into `entities`, and an edge of that entity."""
         return ranges(self.offsets[entities], lengths(self.offsets).index_select(0, entities))
