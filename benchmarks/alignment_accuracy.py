@@ -52,7 +52,7 @@ from clusterea.evaluation.verdicts import verdicts
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.undecided import undecided
 from clusterea.matching import match
-from clusterea.numerics.cells import both_ways
+from clusterea.numerics.cells import union_of_directions
 from clusterea.numerics.lookup import find_cells
 from clusterea.pipeline import AlignmentResult, Artifacts, choose_device
 from clusterea.pipeline.encoding import held_out_stage
@@ -180,7 +180,7 @@ def baseline(
         found = search(entities, config.fusion, device).map(
             lambda side: side.first(config.fusion.candidates)
         )
-        similarity = both_ways(
+        similarity = union_of_directions(
             found, entities=entities.entities, num_entities=entities.num_entities, twice=False
         )
         links: Tensor = match(similarity, keys, seeds, seed=config.matching.seed).links

@@ -12,7 +12,7 @@ from torch import Tensor
 from clusterea.config import FusionConfig
 from clusterea.errors import InputError
 from clusterea.fusion.csls import scaled
-from clusterea.fusion.inputs import Progress, ViewInput
+from clusterea.fusion.inputs import OnNamedStep, ViewInput
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.shortage import explained
 from clusterea.fusion.undecided import undecided
@@ -36,7 +36,7 @@ def fuse(
     structural: Pair[IntArray] = NO_ENTITIES,
     device: torch.device | None = None,
     block_cells: int | None = None,
-    progress: Progress | None = None,
+    progress: OnNamedStep | None = None,
 ) -> Similarity:
     """M_F, in [0, 1], over all entities that are still to be linked.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterea.fusion.csls import scaled
 from clusterea.fusion.inputs import ViewInput
-from clusterea.numerics.cells import both_ways
+from clusterea.numerics.cells import union_of_directions
 from clusterea.types import Similarity
 
 
@@ -12,5 +12,7 @@ def global_view(given: ViewInput) -> Similarity:
     """Sp-CSLS of the candidates' cosines. A pair found from both sides counts twice."""
     candidates = given.found.map(lambda side: side.first(given.config.candidates))
     entities = given.entities
-    found = both_ways(candidates, entities=entities.entities, num_entities=entities.num_entities)
+    found = union_of_directions(
+        candidates, entities=entities.entities, num_entities=entities.num_entities
+    )
     return scaled(found, given)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
-from clusterea.numerics.knn import Nearest
+from clusterea.numerics.knn import Nearest, OnStep
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition
 
-Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
+OnNamedStep = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +29,9 @@ class ViewInput:
     config: FusionConfig
     device: torch.device
     block_cells: int | None  # of a block worked on at a time: speed and memory only
-    progress: Progress | None
+    progress: OnNamedStep | None
 
-    def step(self, what: str) -> Callable[[int, int], None] | None:
+    def step(self, what: str) -> OnStep | None:
         """The progress callback for one named part of the work."""
         progress = self.progress
         return None if progress is None else lambda done, of: progress(what, done, of)

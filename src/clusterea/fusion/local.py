@@ -7,7 +7,7 @@ from torch import Tensor
 
 from clusterea.fusion.inputs import ViewInput
 from clusterea.numerics.blocks import best_of_block, block_product
-from clusterea.numerics.cells import Cells, add, from_parts
+from clusterea.numerics.cells import Entries, add, from_parts
 from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.sinkhorn import (
     Potentials,
@@ -58,7 +58,7 @@ def of_partition(
         partition.num_batches,
     )
     nothing = torch.empty(0, dtype=torch.int64, device=given.device)
-    parts: list[Cells] = [(nothing, nothing, nothing.float())]
+    parts: list[Entries] = [(nothing, nothing, nothing.float())]
     step = given.step(what)
     for done, batch in enumerate(of_rows.mini_batches()):
         if all(len(side) for side in batch):
@@ -68,7 +68,7 @@ def of_partition(
     return from_parts(parts, given.entities.num_entities)
 
 
-def _cells(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Cells:
+def _cells(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Entries:
     """Rows, columns and values of one mini-batch's best cells."""
     config, entities = given.config, given.entities
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
-from clusterea.numerics.knn import Nearest, nearest
+from clusterea.numerics.knn import Nearest, OnStep, nearest
 from clusterea.numerics.lists import nearest_approximate
 
 
@@ -17,7 +15,7 @@ def search(
     config: FusionConfig,
     device: torch.device,
     block_cells: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnStep | None = None,
 ) -> Nearest:
     """Each entity's nearest of the other side: as many as candidates and hubness need."""
     count = max(config.candidates, config.hubness_neighbors)

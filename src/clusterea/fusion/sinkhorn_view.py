@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterea.fusion.inputs import ViewInput
-from clusterea.numerics.cells import both_ways
+from clusterea.numerics.cells import union_of_directions
 from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
 from clusterea.types import Similarity
 
@@ -16,6 +16,8 @@ def sinkhorn_view(given: ViewInput) -> Similarity:
 def normalized(given: ViewInput) -> Similarity:
     """The same, indexed by the rows of `Undecided`: the order of sums is free of entity ids."""
     config = given.config
-    candidates = both_ways(given.found.map(lambda side: side.first(config.candidates)), twice=False)
+    candidates = union_of_directions(
+        given.found.map(lambda side: side.first(config.candidates)), twice=False
+    )
     temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
     return sparse_sinkhorn(candidates, temperature, rounds, given.outside)

@@ -8,7 +8,7 @@ mutually best pairs of the similarity itself. The weighted similarity is then no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,6 +20,7 @@ from clusterea.fusion.sinkhorn_view import normalized
 from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.cells import masked
+from clusterea.numerics.knn import OnStep
 from clusterea.numerics.lookup import find_sorted
 from clusterea.numerics.segments import lengths, unordered_sum
 from clusterea.numerics.sinkhorn import SAME
@@ -46,7 +47,7 @@ def supported(
     graphs: Pair[KnowledgeGraph],
     seeds: IntArray | Tensor,
     config: FusionConfig,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnStep | None = None,
 ) -> Similarity:
     """The plan with each cell times (1 + evidence / `support_unit`) ** w, normalized again.
 

@@ -1,4 +1,4 @@
-"""Neighbourhood expansion: from some nodes to all that their embeddings are computed from."""
+"""Neighborhood expansion: from some nodes to all that their embeddings are computed from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Block:
 
 
 def whole_block(graph: UnionGraph, start: int, stop: int) -> Block:
-    """The full neighbourhoods of nodes `start` to `stop`; local ids are the graph's own."""
+    """The full neighborhoods of nodes `start` to `stop`; local ids are the graph's own."""
     first, last = int(graph.offsets[start]), int(graph.offsets[stop])
     offsets = graph.offsets[start : stop + 1] - first
     return Block(
@@ -68,10 +68,10 @@ def incidence(graph: UnionGraph, nodes: Tensor) -> SparseMatrix:
     offsets = offsets_of(counts)
     total = int(offsets[-1])
     owner = owners(offsets, total)
-    places = torch.arange(total, device=nodes.device) + (starts - offsets[:-1]).index_select(
+    positions = torch.arange(total, device=nodes.device) + (starts - offsets[:-1]).index_select(
         0, owner
     )
-    relations = graph.incident_relations.index_select(0, places)
+    relations = graph.incident_relations.index_select(0, positions)
     return SparseMatrix.means(offsets, relations, graph.num_relations)
 
 
@@ -90,7 +90,7 @@ class Expander:
         """The blocks from `nodes` outwards: block 0 ends at `nodes`, the last is the widest.
 
         The receivers of block i + 1 are the nodes of block i. With a fan-out, each node hears from
-        at most so many neighbours, drawn without replacement; without, from all.
+        at most so many neighbors, drawn without replacement; without, from all.
         """
         blocks = []
         for _ in range(hops):
@@ -106,8 +106,8 @@ class Expander:
         offsets = offsets_of(taken)
         total = int(offsets[-1])
         owner = owners(offsets, total)
-        # The edge's place among its node's neighbours: 0, 1, …, or drawn where there are more.
-        place = torch.arange(total, device=nodes.device) - offsets.index_select(0, owner)
+        # The edge's rank among its node's neighbors: 0, 1, …, or drawn where there are more.
+        rank = torch.arange(total, device=nodes.device) - offsets.index_select(0, owner)
         if fanout is not None:
             crowded = (degrees > fanout).nonzero().flatten()
             drawn = draw_without_replacement(
@@ -116,9 +116,9 @@ class Expander:
             slots = offsets.index_select(0, crowded)[:, None] + torch.arange(
                 fanout, device=nodes.device
             )
-            place.index_copy_(0, slots.flatten(), drawn.flatten())
+            rank.index_copy_(0, slots.flatten(), drawn.flatten())
         starts = self._graph.offsets.index_select(0, nodes)
-        edges = starts.index_select(0, owner) + place
+        edges = starts.index_select(0, owner) + rank
         neighbors = self._graph.neighbors.index_select(0, edges)
         everyone = self._distinct(nodes, neighbors)
         return Block(

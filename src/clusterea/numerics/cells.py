@@ -17,7 +17,7 @@ from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
-Cells: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
+Entries: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
 CELL_BYTES = 64  # that a cell takes while it is added
 
 
@@ -40,7 +40,7 @@ def from_cells(
     return _from_sorted(keys, sums, num_entities)
 
 
-def from_parts(parts: list[Cells], num_entities: Pair[int]) -> Similarity:
+def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
     """The matrix of parts with no row in common, each in any order; CONSUMED: the list is emptied.
 
     Parts are sorted one by one and put where they belong, so that beside them and the result only
@@ -58,8 +58,8 @@ def from_parts(parts: list[Cells], num_entities: Pair[int]) -> Similarity:
         rows = rows[order]
         # Sorted by row: a cell's rank in its row is its rank in the part, less that of the first.
         firsts = torch.searchsorted(rows, rows)
-        places = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
-        columns[places], values[places] = others[order], scores[order]
+        positions = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
+        columns[positions], values[positions] = others[order], scores[order]
     return Similarity(offsets, columns, values, num_entities)
 
 
@@ -147,18 +147,18 @@ def _merged(one: Similarity, other: Similarity, *, adding: bool) -> Similarity:
         values[slots[~is_new]] += other.values[~is_new]
     added, new_values = came[is_new], other.values[is_new]
     # A new cell moves on by the old cells before it, an old cell by the new ones.
-    places = slots[is_new] + torch.arange(added.numel(), device=added.device)
+    positions = slots[is_new] + torch.arange(added.numel(), device=added.device)
     del slots, came, is_new
     is_old = torch.ones(kept.numel() + added.numel(), dtype=torch.bool, device=kept.device)
-    is_old[places] = False
+    is_old[positions] = False
     keys = kept.new_empty(is_old.numel())
-    keys[is_old], keys[places] = kept, added
+    keys[is_old], keys[positions] = kept, added
     sums = values.new_empty(is_old.numel())
-    sums[is_old], sums[places] = values, new_values
+    sums[is_old], sums[positions] = values, new_values
     return _from_sorted(keys, sums, one.num_entities)
 
 
-def both_ways(
+def union_of_directions(
     nearest: Nearest,
     *,
     entities: Pair[Tensor] | None = None,

@@ -94,8 +94,8 @@ def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -
         distances = torch.minimum(distances, latest)
         sums = distances.double().cumsum(0)
         # Where all distances are zero, any point is as good: the draw picks one.
-        place = torch.searchsorted(sums, sums[-1] * draw, right=True)
-        known = int(place) if float(sums[-1]) > 0 else int(draw * len(points))
+        found = torch.searchsorted(sums, sums[-1] * draw, right=True)
+        known = int(found) if float(sums[-1]) > 0 else int(draw * len(points))
         chosen.append(min(known, len(points) - 1))
     return points[chosen]
 

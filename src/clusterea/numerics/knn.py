@@ -24,7 +24,7 @@ GROUP = 64  # cells of one maximum, at most; blocks are padded to a multiple of 
 WHOLE = 40  # times the columns wanted: with no more rows, products with all of them are quicker
 SPARE = 16  # cells kept beyond k: products are rounded, and ties weigh in
 
-Progress: TypeAlias = Callable[[int, int], None]
+OnStep: TypeAlias = Callable[[int, int], None]  # how far, of how much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ def nearest(
     block: Pair[int] | None = None,
     block_cells: int | None = None,
     spare: int = SPARE,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Nearest:
     """The k largest cosines of each source and of each target, exactly.
 

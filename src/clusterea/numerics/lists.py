@@ -19,7 +19,7 @@ from clusterea.numerics.knn import (
     SPARE,
     Nearest,
     Neighbors,
-    Progress,
+    OnStep,
     none_found,
     rescored,
 )
@@ -43,7 +43,7 @@ def nearest_approximate(
     sample: int,
     rounds: int,
     spare: int = SPARE,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Nearest:
     """What `knn.nearest` returns, but for neighbors missed. The values are exact.
 
