@@ -1,4 +1,4 @@
-"""How many candidates stand before each test link's truth, and how many beside it.
+"""How many candidates score higher than each test link's truth, and how many tie with it.
 
 Both directions come from one pass over the cells, without a transpose: a cell is a rival in its row
 if it reaches the truth of that row, and in its column if it reaches the truth of that column.

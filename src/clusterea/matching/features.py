@@ -1,4 +1,4 @@
-"""`link_features`: what tells right links from wrong ones."""
+"""`link_features`: features that tell right links from wrong ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import offsets_of, segment_sum
 from clusterea.types import AlignmentTask, IntArray, Pair, Similarity
 
-# Each with the coefficient that it can be expected to have in the log odds that a link is right:
-# means of fits to all links of generated pairs (`benchmarks/stability.py --coefficients`). Features
-# that say nearly the same as others are expected to add nothing.
+# Each with its expected coefficient in the log odds that a link is right: the mean over fits to all
+# links of generated pairs (`benchmarks/stability.py --coefficients`); 0 for redundant features.
 FEATURES = {
     "score": 5.0,
     "row margin": 0.4,  # over the best other score of the row; the score itself without one
@@ -33,13 +32,13 @@ FEATURES = {
 def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) -> Tensor:
     """(links, features) float32, in the order of `FEATURES`, on the similarity's device.
 
-    Relations and directions of triples play no part, nor do loops. Beside the similarity it takes
-    some 12 bytes a cell, and time for a few passes over the cells.
+    Relations, directions and loops are ignored. Takes some 12 bytes for each cell beside the
+    similarity, and a few passes over the cells.
 
     Args:
         similarity: Scores of source × target. A link without a cell scores the least of all.
         links: (n, 2): source entity, target entity; each source once.
-        task: Its graphs tell neighbors, and its seeds the partners of those that have no link.
+        task: Its graphs give the neighbors, and its seeds are partners like the links.
     """
     device = similarity.values.device
     links = links.to(device)

@@ -32,9 +32,9 @@ def best_of_block(
 ) -> tuple[Tensor, Tensor]:
     """(cells,) rows and (cells,) columns: the k best of each row and the k best of each column.
 
-    The block is s_i · t_j + shift_i + shift_j, made anew in slabs. Products of tie vectors weigh
-    in, so that no tie is left to the order of rows; and where rounded products are too close to
-    tell, exact ones do, so that no slab shows.
+    The block is s_i · t_j + shift_i + shift_j, computed in slabs. Products of tie vectors are
+    added, so ties are not decided by the order of rows. Where rounded products are too close to
+    tell, exact ones decide, so the slab size does not change the result.
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
     sides = vectors.zip(ties).map(lambda side: torch.cat([side[0], side[1].to(side[0])], dim=1))
@@ -70,7 +70,7 @@ def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -
 
 
 def _exact(left: Tensor, right: Tensor, shift: Tensor, columns: Tensor, k: int) -> Tensor:
-    """(m, k): the best k of each row's columns, by products that are not rounded."""
+    """(m, k): the best k of each row's columns, by exact products."""
     own = torch.arange(len(columns), device=columns.device).repeat_interleave(columns.shape[1])
     pairs = own, columns.flatten()
     cosines = pair_dots(left[:, :-DIMENSIONS], right[:, :-DIMENSIONS], *pairs)

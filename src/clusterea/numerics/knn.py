@@ -1,7 +1,7 @@
 """Nearest neighbors of both directions in one pass over the blocks of the similarity matrix.
 
-A block is read twice, for the maxima of groups of its columns and of its rows. Only a group that
-beats what its row already has is looked into, so that few cells are ever compared one by one.
+For each block, the maxima of groups of columns and of groups of rows are computed. Only a group
+whose maximum beats the row's candidates so far is looked into, so few cells are compared singly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OnStep: TypeAlias = Callable[[int, int], None]  # how far, of how much
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbors:
-    """For each row its nearest of the other side, the nearest first."""
+    """The nearest rows of the other side for each row, nearest first."""
 
     indices: Tensor  # (rows, k) int64
     values: Tensor  # (rows, k) float32: cosines, falling
@@ -63,9 +63,9 @@ def nearest(
     """The k largest cosines of each source and of each target, exactly.
 
     The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
-    float64. Of equal cosines that with the larger product of tie vectors comes first. So neither
-    blocks nor device nor the order of ids show in the result, unless more than `spare` cosines are
-    equal to a row's last: which of these are taken may vary between devices.
+    float64. Of equal cosines, the one with the larger product of tie vectors comes first. So the
+    result does not depend on blocks, device or ids, unless more than `spare` cosines are equal to
+    the last of a row: which of these are taken may then depend on the device.
 
     Args:
         source: (m, dim): rows of unit length, on host or device, float32 or float16.
@@ -118,7 +118,7 @@ def nearest(
 
 
 class _Best:
-    """The best cells of each row so far, and behind them those that have come since."""
+    """The best cells of each row so far, followed by newer cells that are not merged yet."""
 
     def __init__(self, rows: int, width: int, device: torch.device) -> None:
         self.width = width

@@ -1,7 +1,7 @@
-"""Nearest neighbors among those that lie in the same region: not all of them, in far less time.
+"""Approximate nearest neighbors by inverted lists: most of them, in far less time.
 
 Both sides are cut into lists around common centers. The rows of a list are compared with the lists
-of the other side that lie nearest to their mean, in one product of matrices.
+of the other side that are nearest to their mean, in one matrix product.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def nearest_approximate(
     spare: int = SPARE,
     progress: OnStep | None = None,
 ) -> Nearest:
-    """What `knn.nearest` returns, but for neighbors missed. The values are exact.
+    """What `knn.nearest` returns, except that some neighbors are missed. The values are exact.
 
-    Where the other side has no more than `compared` rows, none is missed. On the host alone: a GPU
-    looks at all cells in less time than the lists would take.
+    None is missed if the other side has no more than `compared` rows. For CPUs only: a GPU
+    computes all products in less time than the lists would take.
 
     Args:
         source: (m, dim) float32: rows of unit length, or zeros.
@@ -199,9 +199,9 @@ class _Lists:
 
 
 def _centers(sides: Pair[Tensor], ties: Pair[Tensor], sample: int, rounds: int) -> Tensor:
-    """(lists, dim): as many as a list has rows, about.
+    """(lists, dim): about as many as a list has rows.
 
-    Rows are drawn in the order of their keys, not of their ids.
+    They are fitted to rows chosen by their keys, not by their ids.
     """
     count = isqrt(sum(map(len, sides)))
     drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: sample * count // 2]])

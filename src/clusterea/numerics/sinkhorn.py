@@ -1,4 +1,4 @@
-"""Sinkhorn: a similarity matrix scaled until every row and every column hands out the same.
+"""Sinkhorn: a similarity matrix scaled until all rows and all columns have equal sums.
 
 With S the cosines of m source rows and n target columns, the kernel is K = exp((S - 1) / T): 1 for
 equal vectors, less for all others. A cell of the result is u_i K_ij v_j, from `rounds` alternations
@@ -7,9 +7,11 @@ that begin with v = 1:
     u = 1 / (K v + c),    v = 1 / (Kᵀ u + d).
 
 c and d are the outside options, what a row or column could have instead of a partner: the kernel's
-value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is taken only where
+value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is matched only where
 its cost 1 - S_ij is less than that of leaving both outside, (1 - o_i) + (1 - o_j). With exp(S / T)
-in the place of K that would be S_ij > o_i + o_j: nearly never. After one round or more:
+instead of K the condition would be S_ij > o_i + o_j, which is nearly never met.
+
+After one round or more:
 
 - plain, m = n: columns sum to 1, and rows approach 1 as rounds grow.
 - plain, m ≠ n: columns sum to 1, and rows approach n / m: no scaling makes both 1.
