@@ -38,7 +38,7 @@ from torch import Tensor
 
 import clusterea
 from clusterea import AlignmentTask, Pair, Similarity
-from clusterea.config import preset, training_config
+from clusterea.config import FusionConfig, preset, training_config
 from clusterea.data.synthetic import SHAPES, PairShape, generate, write_openea
 from clusterea.evaluation import evaluate
 from clusterea.fusion import fuse
@@ -242,10 +242,18 @@ def neighbors(arguments: argparse.Namespace) -> Measured:
     ]
     own["agreement"] = float(torch.stack(same).mean())
     if arguments.approximate:
+        fusion = FusionConfig()
         near, cost = timed(
             device,
             lambda: nearest_approximate(
-                rows.source, rows.target, k, ties, 0, compared=arguments.approximate
+                rows.source,
+                rows.target,
+                k,
+                ties,
+                0,
+                compared=arguments.approximate,
+                sample=fusion.search_sample,
+                rounds=fusion.search_rounds,
             ),
         )
         own |= {"approximate_seconds": cost["seconds"], "recall": list(shared(near, found))}

@@ -129,6 +129,8 @@ def kind(annotation: Any) -> str:
     if type(None) in options:
         (other,) = (option for option in options if option is not type(None))
         return f"{other.__name__} or none"
+    if Ellipsis in options:
+        return "names"
     return str(annotation.__name__)
 
 
@@ -138,6 +140,8 @@ def shown(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value)
 
 

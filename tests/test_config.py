@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import pytest
 
 from clusterea.config import (
+    FusionConfig,
     MatchingConfig,
     PropagationConfig,
     SamplingConfig,
     SelfTrainingConfig,
     TrainingConfig,
+    preset,
     training_config,
     with_settings,
     with_stage_settings,
@@ -73,6 +76,22 @@ class TestZeroMeansNone:
     def test_but_not_elsewhere(self, name: str) -> None:
         with pytest.raises(InputError, match=rf"{name} must be an int in \[1, inf\). Got 0"):
             TrainingConfig(**{name: 0})  # type: ignore[arg-type]
+
+
+class TestViews:
+    def test_from_text_and_from_json(self) -> None:
+        config = with_settings(FusionConfig(), [" views = local, global,"], stage="fusion")
+        assert config.views == ("local", "global")
+        assert FusionConfig(**json.loads(json.dumps(config.recipe()))) == config
+
+    def test_the_default_is_the_preset_default(self) -> None:
+        own = preset("default", 100_000).fusion
+        assert replace(FusionConfig(), candidates=own.candidates) == own
+
+    @pytest.mark.parametrize("views", ["", "local,local"])
+    def test_none_or_one_twice(self, views: str) -> None:
+        with pytest.raises(InputError, match="views must be one or more names, each once"):
+            with_settings(FusionConfig(), [f"views={views}"], stage="fusion")
 
 
 class TestRefused:

@@ -20,7 +20,7 @@ from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.errors import InputError
 from clusterea.pipeline import Observer
 from clusterea.pipeline.align import Silent
-from clusterea.types import Benchmark, Pair
+from clusterea.types import Benchmark, KnowledgeGraph, Pair
 
 SHAPE = replace(
     SHAPES["demo"], entities=Pair(300, 250), triples=Pair(1500, 1200), relations=Pair(9, 7)
@@ -195,6 +195,21 @@ def test_anybodys_embeddings_can_be_fused() -> None:
     assert best == expected.tolist()
     with pytest.raises(InputError, match="candidates must be an int"):
         clusterea.fuse(rows, rows, candidates=0, device="cpu")
+
+
+def test_graphs_bring_neighbor_evidence() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 16))
+    graph = KnowledgeGraph(
+        np.stack([np.arange(59), np.zeros(59), np.arange(1, 60)], 1).astype(int), 60, 1
+    )
+    plain = clusterea.fuse(rows, rows, candidates=5, device="cpu")
+    chosen = clusterea.fuse(rows, rows, candidates=5, device="cpu", views=["sinkhorn"])
+    assert torch.equal(plain.values, chosen.values)
+    weighted = clusterea.fuse(rows, rows, graphs=Pair(graph, graph), candidates=5, device="cpu")
+    assert torch.equal(plain.columns, weighted.columns)
+    assert not torch.equal(plain.values, weighted.values)
+    with pytest.raises(InputError, match="the view 'support' needs the graphs"):
+        clusterea.fuse(rows, rows, views=["support"], device="cpu")
 
 
 def test_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

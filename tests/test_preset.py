@@ -99,9 +99,7 @@ class TestSizes:
         assert config.fusion.sinkhorn_rounds == 100
         assert config.fusion.sinkhorn_temperature == 0.02
         assert config.fusion.csls
-        assert config.fusion.global_similarity
-        assert config.fusion.sinkhorn
-        assert not config.fusion.global_sinkhorn
+        assert config.fusion.views == ("local", "global")
         assert config.samplers == ("cmcs", "iscs", "iscs-reverse")
         assert config.models == ("dual-amn",)
         assert config.self_training.rounds == 0
@@ -137,7 +135,7 @@ class TestSizes:
         assert (config.self_training.rounds, config.self_training.folds) == [
             *((2, 2), (2, 1), (1, 1)),
         ][row]
-        assert config.fusion.global_sinkhorn
+        assert config.fusion.views == ("local", "support")
         assert config.fusion.support_rounds == 2
         assert config.matching.held_out == [0.05, 0.1, 0.05][row]
         assert config.matching.rejoin == (row == 0)
@@ -310,7 +308,7 @@ class TestErrors:
         [
             ("epoch=3", "Did you mean 'training.epochs' or 'self_training.epochs'[?]$"),
             ("training.epoch=3", "unknown setting 'epoch'.*Did you mean 'epochs'"),
-            ("fusion.epochs=3", "unknown setting 'epochs'; choose one of candidates"),
+            ("matching.epochs=3", "unknown setting 'epochs'; choose one of method"),
             (
                 "trainig.epochs=3",
                 "unknown setting 'trainig.epochs'.*Did you mean 'training.epochs'",

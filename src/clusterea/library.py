@@ -25,7 +25,15 @@ from clusterea.pipeline import (
 from clusterea.pipeline import align as run_stages
 from clusterea.pipeline.result import numbered
 from clusterea.run_lock import run_lock
-from clusterea.types import AlignmentTask, Benchmark, IntArray, Pair, Partition, Similarity
+from clusterea.types import (
+    AlignmentTask,
+    Benchmark,
+    IntArray,
+    KnowledgeGraph,
+    Pair,
+    Partition,
+    Similarity,
+)
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
@@ -174,11 +182,12 @@ def fuse(
     seeds: ArrayLike | Tensor = (),
     *,
     partitions: Sequence[Partition] = (),
+    graphs: Pair[KnowledgeGraph] | None = None,
     keys: Pair[IntArray] | None = None,
     device: str = "auto",
     **settings: Any,
 ) -> Similarity:
-    """The fused similarity of anybody's embeddings, without our training.
+    """The fused similarity of any embeddings, without our training.
 
     >>> import numpy as np, clusterea
     >>> rows = np.random.default_rng(0).normal(size=(20, 8))
@@ -190,7 +199,9 @@ def fuse(
         source: (entities, dim): rows of any length but zero.
         target: (entities, dim).
         seeds: (n, 2): known pairs, which are left out.
-        partitions: Mini-batches in which Sinkhorn normalizes; without any, the global view alone.
+        partitions: Mini-batches for the view `local`; without any, this view is left out.
+        graphs: The graphs of the entities (`task.graphs`), for the view `support`. Without them,
+            and unless `views` is given, the view is `sinkhorn` instead.
         keys: What decides ties (`Names.keys`); the entities' numbers if not given.
         device: auto, cpu or cuda.
         **settings: Fields of `FusionConfig`.
@@ -205,12 +216,14 @@ def fuse(
 
     embeddings = Pair(rows(source), rows(target))
     links = torch.as_tensor(np.asarray(seeds), dtype=torch.int64).reshape(-1, 2)
-    decide = keys or embeddings.map(lambda side: np.arange(len(side)))
+    if graphs is None:
+        settings = {"views": ("local", "sinkhorn")} | settings
     return fuse_views(
         [embeddings],
         partitions,
         links,
-        decide,
+        keys or embeddings.map(lambda side: np.arange(len(side))),
         FusionConfig(**settings),
+        graphs=graphs,
         device=choose_device(device),
     )

@@ -495,7 +495,7 @@ class TestDryRun:
             (["--set", "self_training.rounds=3"], "Rounds     3 of self-training at most"),
             (["--set", "matching.held_out=0.3"], "Matching   one-to-one; 63 seeds held out"),
             (["--set", "matching.method=mutual"], "Matching   mutual"),
-            (["--set", "fusion.sinkhorn=false"], "Fusion     50 candidates an entity"),
+            (["--set", "fusion.views=local-cosine"], "Fusion     50 candidates an entity"),
             (["--memory", "20GiB"], "Expected "),
             (["--memory", "1kB"], "This may not fit into 1000 B."),
         ],

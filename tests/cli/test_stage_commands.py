@@ -47,10 +47,11 @@ def test_stage_by_stage_comes_to_the_same_as_align(
 ) -> None:
     run = tmp_path / "by-hand"
     sampling = ["--classifier", "softmax", "--set", "kmeans_starts=3"]
+    fusion = ["--set", "views=local,global", "--set", "csls=true"]  # as in the paper
     for asked in (
         ["train", pair, "--out", run, *SHARE, "--set", "epochs=2", *TRAIN],
         ["sample", run, *sampling, *CPU],
-        ["fuse", run, "--samplers", "cmcs", *CPU],
+        ["fuse", run, "--samplers", "cmcs", *fusion, *CPU],
         ["match", run, *CPU],
         ["evaluate", run],
         ["report", run],
@@ -133,12 +134,7 @@ def test_a_sampler_does_not_see_held_out_seeds_either(
 def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
     """The fast preset by hand, but for its calibration."""
     by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
-    fusion = [
-        part
-        for setting in ("global_sinkhorn=true", "global_similarity=false", "csls=false")
-        for part in ("--set", setting)
-    ]
-    fusion += ["--set", "support_rounds=2", "--set", "sinkhorn_rounds=20"]
+    fusion = ["--set", "sinkhorn_rounds=20"]
     for asked in (
         ["train", pair, "--out", by_hand, *SHARE, "--model", "label-propagation", *CPU],
         ["fuse", by_hand, "--samplers", "", *fusion, *CPU],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from itertools import permutations
 from statistics import mean
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from clusterea.errors import InputError
 from clusterea.evaluation import evaluate
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.lookup import find_cells
 from clusterea.types import Alignment, Pair, Similarity
 
@@ -104,9 +104,7 @@ def test_chunks_change_nothing(problem: tuple[Tensor, Tensor, Tensor]) -> None:
     dense, links, seeds = problem
     whole = evaluate(sparse(dense), links, seeds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            importlib.import_module("clusterea.evaluation.rivals"), "CHUNK_CELLS", {"cpu": 3}
-        )
+        patch.setitem(BLOCK_SIZES, "rivals", {"cpu": 3})
         assert evaluate(sparse(dense), links, seeds) == whole
 
 

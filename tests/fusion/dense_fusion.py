@@ -12,6 +12,9 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion import fuse
+from clusterea.fusion.inputs import ViewInput
+from clusterea.fusion.neighbors import search
+from clusterea.fusion.undecided import undecided
 from clusterea.types import IntArray, Pair, Partition, Similarity
 
 Cells = dict[tuple[int, int], float]
@@ -66,6 +69,8 @@ class Problem:
 def quick(**changes: Any) -> FusionConfig:
     """Settings for small problems."""
     small: dict[str, Any] = {
+        "views": ("local", "global"),
+        "csls": True,
         "candidates": 6,
         "hubness_neighbors": 4,
         "sinkhorn_rounds": 9,
@@ -120,6 +125,16 @@ def with_encoders(
     return replace(given, more=more, shares=shares)
 
 
+def view_input(given: Problem, config: FusionConfig) -> ViewInput:
+    """What a view is given, without graphs and outside options."""
+    device = given.embeddings.source.device
+    entities = undecided(given.encodings, given.seeds, given.keys, config.seed)
+    found = search(entities, config, device)
+    return ViewInput(
+        entities, found, None, given.partitions, given.seeds, None, config, device, None, None
+    )
+
+
 def cells_of(similarity: Similarity) -> Cells:
     cells = zip(similarity.rows().tolist(), similarity.columns.tolist(), strict=True)
     return dict(zip(cells, similarity.values.tolist(), strict=True))
@@ -134,17 +149,19 @@ def dense_fuse(problem: Problem, config: FusionConfig) -> Cells:
         {j: sorted((cosines[i, j] for i in rows), reverse=True) for j in columns},
     )
     total: Cells = {}
-    for partition in problem.partitions:
-        for batch in range(partition.num_batches):
-            inside = Pair(
-                [i for i in rows if partition.labels.source[i] == batch],
-                [j for j in columns if partition.labels.target[j] == batch],
-            )
-            add(total, dense_mini_batch(cosines, inside, near, config))
-    if config.global_sinkhorn:
-        add(total, dense_normalized(cosines, problem.free(), near, config))
-    if config.global_similarity or not (problem.partitions or config.global_sinkhorn):
-        add(total, shifted(dense_neighbors(cosines, problem.free(), config), near, config))
+    for view in config.views:
+        if view in ("local", "local-cosine"):
+            for partition in problem.partitions:
+                for batch in range(partition.num_batches):
+                    inside = Pair(
+                        [i for i in rows if partition.labels.source[i] == batch],
+                        [j for j in columns if partition.labels.target[j] == batch],
+                    )
+                    add(total, dense_mini_batch(cosines, inside, near, config, view))
+        elif view == "sinkhorn":
+            add(total, dense_normalized(cosines, problem.free(), near, config))
+        else:
+            add(total, shifted(dense_neighbors(cosines, problem.free(), config), near, config))
     return shifted(total, near, config)
 
 
@@ -201,6 +218,7 @@ def dense_mini_batch(
     inside: Pair[list[int]],
     near: Pair[dict[int, list[float]]],
     config: FusionConfig,
+    view: str = "local",
 ) -> Cells:
     """The best cells of each row and each column of one mini-batch."""
     rows, columns = inside
@@ -208,7 +226,7 @@ def dense_mini_batch(
         return {}
     block = cosines[np.ix_(rows, columns)]
     order = block  # what best is judged by, as large as cosines
-    if config.sinkhorn:
+    if view == "local":
         logs = loop_sinkhorn(block, config, dense_outside(inside, near, config))
         block, order = np.exp(logs), logs * config.sinkhorn_temperature
     places = Pair(range(len(rows)), range(len(columns)))

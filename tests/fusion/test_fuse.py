@@ -21,41 +21,43 @@ from dense_fusion import (
 )
 
 from clusterea.config import FusionConfig
+from clusterea.errors import InputError
 from clusterea.evaluation import evaluate
-from clusterea.fusion import fuse
-from clusterea.fusion.neighbors import neighbors_view
+from clusterea.fusion import VIEWS, fuse
+from clusterea.fusion.global_view import global_view
+from clusterea.fusion.inputs import ViewInput
 from clusterea.fusion.undecided import Undecided, undecided
+from clusterea.fusion.views import View
 from clusterea.matching import match
 from clusterea.types import Alignment, IntArray, Metrics, Names, Pair, Partition, Similarity
 
+LOCAL, COSINE = ("local",), ("local-cosine",)
+WITHOUT_SINKHORN = ("local-cosine", "global")
+EVERY = ("local", "sinkhorn", "global")
 SWITCHES: list[dict[str, Any]] = [
     {},
     {"csls": False},
-    {"global_similarity": False},
-    {"sinkhorn": False},
+    {"views": LOCAL},
+    {"views": WITHOUT_SINKHORN},
     {"outside": "best"},
     {"outside": "neighbors"},
-    {"csls": False, "global_similarity": False},
-    {"csls": False, "global_similarity": False, "sinkhorn": False},
-    {"global_similarity": False, "outside": "neighbors"},
+    {"csls": False, "views": LOCAL},
+    {"csls": False, "views": COSINE},
+    {"views": LOCAL, "outside": "neighbors"},
+    {"views": ("global", "local")},
     {"sinkhorn_rounds": 0},
     {"sinkhorn_rounds": 100},
-    {"candidates": 1, "hubness_neighbors": 12, "sinkhorn": False},
+    {"candidates": 1, "hubness_neighbors": 12, "views": WITHOUT_SINKHORN},
     {"candidates": 3, "hubness_neighbors": 12},
     {"candidates": 1000, "hubness_neighbors": 1000},
-    {"global_sinkhorn": True},
-    {"global_sinkhorn": True, "outside": "neighbors"},
-    {"global_sinkhorn": True, "outside": "best", "global_similarity": False},
-    {"global_sinkhorn": True, "outside": "neighbors", "csls": False, "sinkhorn": False},
-    {"global_sinkhorn": True, "outside": "neighbors", "candidates": 1000},
-    {"global_sinkhorn": True, "outside": "neighbors", "candidates": 1},
+    {"views": EVERY},
+    {"views": EVERY, "outside": "neighbors"},
+    {"views": ("local", "sinkhorn"), "outside": "best"},
+    {"views": ("sinkhorn", "local-cosine", "global"), "outside": "neighbors", "csls": False},
+    {"views": EVERY, "outside": "neighbors", "candidates": 1000},
+    {"views": EVERY, "outside": "neighbors", "candidates": 1},
 ]
-#: The view of all candidates alone.
-GLOBAL_SINKHORN: dict[str, Any] = {
-    "global_sinkhorn": True,
-    "global_similarity": False,
-    "outside": "neighbors",
-}
+ALL_CANDIDATES: dict[str, Any] = {"views": ("local", "sinkhorn"), "outside": "neighbors"}
 
 
 class TestTwin:
@@ -65,10 +67,8 @@ class TestTwin:
         given, config = problem(seed), quick(**switches)
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
-    @pytest.mark.parametrize("switches", [{}, {"csls": False}, {"global_similarity": False}])
-    def test_without_samplers_the_global_view_is_all_there_is(
-        self, switches: dict[str, Any]
-    ) -> None:
+    @pytest.mark.parametrize("switches", [{}, {"csls": False}])
+    def test_without_samplers_there_is_no_local_view(self, switches: dict[str, Any]) -> None:
         given, config = problem(3, samplers=0), quick(**switches)
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
@@ -79,10 +79,10 @@ class TestTwin:
         self, csls: bool, outside: Any, rounds: int
     ) -> None:
         given = problem(3, samplers=0)
-        config = quick(**GLOBAL_SINKHORN | {"outside": outside}, csls=csls, sinkhorn_rounds=rounds)
+        config = quick(**ALL_CANDIDATES | {"outside": outside}, csls=csls, sinkhorn_rounds=rounds)
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
-    @pytest.mark.parametrize("switches", [{}, GLOBAL_SINKHORN], ids=["usual", "global Sinkhorn"])
+    @pytest.mark.parametrize("switches", [{}, ALL_CANDIDATES], ids=["usual", "global Sinkhorn"])
     @pytest.mark.parametrize("shares", [None, [0.5, 0.2, 0.3]])
     @pytest.mark.parametrize("samplers", [0, 2])
     def test_several_encoders(
@@ -101,7 +101,7 @@ class TestTwin:
         given = problem(1)
         config = quick(sinkhorn_temperature=temperature, outside=outside, candidates=30)
         assert_cells(given.fuse(config), dense_fuse(given, config), tolerance)
-        config = replace(config, global_sinkhorn=True, candidates=6)
+        config = replace(config, views=EVERY, candidates=6)
         alone = replace(given, partitions=[])  # which of a mini-batch's best is clear only above
         assert_cells(alone.fuse(config), dense_fuse(alone, config), tolerance)
 
@@ -110,7 +110,7 @@ class TestTwin:
         """In a mini-batch of one row every column is its whole: so all are candidates here."""
         given, config = problem(0, sizes, num_seeds=0), quick(candidates=40)
         assert_cells(given.fuse(config), dense_fuse(given, config))
-        config = replace(config, global_sinkhorn=True, outside="neighbors")
+        config = replace(config, views=EVERY, outside="neighbors")
         assert_cells(given.fuse(config), dense_fuse(given, config))
 
     def test_mini_batches_of_one_row_or_none(self) -> None:
@@ -158,12 +158,13 @@ class TestResult:
         same(replace(given, embeddings=spoilt).fuse(quick()), given.fuse(quick()))
 
     @pytest.mark.parametrize("distinct", [None, 12, 1])
-    @pytest.mark.parametrize("sinkhorn", [True, False])
-    def test_blocks_change_nothing(self, distinct: int | None, sinkhorn: bool) -> None:
+    @pytest.mark.parametrize("view", ["local", "local-cosine"])
+    def test_blocks_change_nothing(self, distinct: int | None, view: str) -> None:
         given = problem(0, (150, 115), distinct=distinct, num_batches=2)
-        whole = given.fuse(quick(sinkhorn=sinkhorn))
+        config = quick(views=(view, "global"))
+        whole = given.fuse(config)
         for block_cells in (1, 64, 500, 4000, 1 << 20):
-            same(given.fuse(quick(sinkhorn=sinkhorn), block_cells=block_cells), whole)
+            same(given.fuse(config, block_cells=block_cells), whole)
 
     def test_arguments_stay_as_they_are(self) -> None:
         given = problem(0)
@@ -203,7 +204,7 @@ class TestResult:
             progress=lambda *call: calls.append(call),
         )
         assert calls == [
-            ("nearest neighbours", 1, 1),
+            ("nearest neighbors", 1, 1),
             *(("mini-batches of sampler 1 of 2", done, 3) for done in (1, 2, 3)),
             *(("mini-batches of sampler 2 of 2", done, 3) for done in (1, 2, 3)),
         ]
@@ -211,7 +212,7 @@ class TestResult:
 
 class TestEncoders:
     SWITCHES = pytest.mark.parametrize(
-        "switches", [{}, {"csls": False}, {"outside": "neighbors"}, GLOBAL_SINKHORN], ids=str
+        "switches", [{}, {"csls": False}, {"outside": "neighbors"}, ALL_CANDIDATES], ids=str
     )
 
     @SWITCHES
@@ -246,7 +247,7 @@ class TestEncoders:
 
     def test_blocks_change_nothing(self) -> None:
         given = with_encoders(problem(0, (150, 115), num_batches=2), [9], [0.7, 0.3])
-        config = quick(global_sinkhorn=True, outside="neighbors")
+        config = quick(views=EVERY, outside="neighbors")
         whole = given.fuse(config)
         for block_cells in (1, 500, 4000):
             same(given.fuse(config, block_cells=block_cells), whole)
@@ -296,7 +297,7 @@ class TestExtremes:
         given = problem(0)
         apart = Partition(Pair(torch.zeros(31).long(), torch.ones(24).long()), 2)
         local = replace(given, partitions=[apart])
-        assert local.fuse(quick(global_similarity=False)).num_cells == 0
+        assert local.fuse(quick(views=LOCAL)).num_cells == 0
         config = quick()
         assert_cells(local.fuse(config), dense_fuse(local, config))
 
@@ -381,7 +382,7 @@ class TestIds:
         if encoders == 2:
             other = problem(6, (120, 90), distinct=distinct, dim=9)
             given = replace(given, more=[other.embeddings], shares=[0.7, 0.3])
-        config = quick(**GLOBAL_SINKHORN | {"outside": outside})
+        config = quick(**ALL_CANDIDATES | {"outside": outside})
         cells = cells_of(given.fuse(config))
         rng = np.random.default_rng(0)
         new = Pair(rng.permutation(120), rng.permutation(90))
@@ -398,8 +399,8 @@ class TestIds:
             cells_of(replace(given, keys=keys).fuse(quick()))
         )
 
-    @pytest.mark.parametrize("sinkhorn", [True, False])
-    def test_equal_names_do_not_attract(self, sinkhorn: bool) -> None:
+    @pytest.mark.parametrize("view", ["local", "local-cosine"])
+    def test_equal_names_do_not_attract(self, view: str) -> None:
         """Where vectors tell nothing, the namesake is found as often as anybody else."""
         size, draws = 150, 12
         names = Names([f"http://example.org/{i}" for i in range(size)]).keys()
@@ -409,7 +410,7 @@ class TestIds:
             given = problem(seed, (size, size), distinct=1, samplers=1, num_seeds=0)
             alike = Partition(Pair(*[given.partitions[0].labels.source] * 2), 3)
             given = replace(given, keys=Pair(names, names), partitions=[alike])
-            config = quick(seed=seed, candidates=15, sinkhorn=sinkhorn)
+            config = quick(seed=seed, candidates=15, views=(view, "global"))
             _, _, metrics = through(given, truth, config, "one-to-one")
             assert metrics.matching is not None
             hits += metrics.all_candidates.source.hits[1] * size
@@ -433,22 +434,38 @@ class TestIds:
         assert sum(scores.recall * size for scores in right if scores) < 32  # 8 expected
 
 
-def test_vectors_are_let_go_before_the_global_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a million entities they are gigabytes that the sums then need."""
-    kept: list[weakref.ref[torch.Tensor]] = []
-    alive: list[bool] = []
+class TestViews:
+    def test_an_unknown_one(self) -> None:
+        with pytest.raises(InputError, match="unknown view 'globl'.*Did you mean 'global'"):
+            problem(0).fuse(quick(views=("local", "globl")))
 
-    def watched(*arguments: Any) -> Undecided:
-        found = undecided(*arguments)
-        kept.extend(weakref.ref(side) for side in found.vectors)
-        return found
+    def test_nothing_is_left_without_samplers(self) -> None:
+        with pytest.raises(InputError, match=r"^nothing to fuse: .*no mini-batches for local\."):
+            problem(0, samplers=0).fuse(quick(views=LOCAL))
 
-    def view(*arguments: Any) -> Similarity:
-        alive.extend(vectors() is not None for vectors in kept)
-        return neighbors_view(*arguments)
+    def test_a_new_one_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(VIEWS, "other", View(VIEWS["global"].make))
+        given = problem(0)
+        same(given.fuse(quick(views=("other",))), given.fuse(quick(views=("global",))))
 
-    fusing = sys.modules["clusterea.fusion.fuse"]
-    monkeypatch.setattr(fusing, "undecided", watched)
-    monkeypatch.setattr(fusing, "neighbors_view", view)
-    problem(0, num_batches=2).fuse(quick())
-    assert alive == [False, False]
+    @pytest.mark.parametrize("views", [("local", "global"), ("global",)])
+    def test_vectors_are_let_go_when_no_view_needs_them(
+        self, views: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At a million entities they are gigabytes that the sums then need."""
+        kept: list[weakref.ref[torch.Tensor]] = []
+        alive: list[bool] = []
+
+        def watched(*arguments: Any) -> Undecided:
+            found = undecided(*arguments)
+            kept.extend(weakref.ref(side) for side in found.vectors)
+            return found
+
+        def view(given: ViewInput) -> Similarity:
+            alive.extend(vectors() is not None for vectors in kept)
+            return global_view(given)
+
+        monkeypatch.setattr(sys.modules["clusterea.fusion.fuse"], "undecided", watched)
+        monkeypatch.setitem(VIEWS, "global", View(view))
+        problem(0, num_batches=2).fuse(quick(views=views))
+        assert alive == [False, False]

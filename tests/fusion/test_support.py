@@ -12,24 +12,20 @@ import torch
 from dense_fusion import Problem, cells_of, problem, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fuse import GLOBAL_SINKHORN, renumbered
+from test_fuse import ALL_CANDIDATES, renumbered
 from torch import Tensor
 
 from clusterea.errors import InputError
 from clusterea.fusion import fuse, support
-from clusterea.fusion.support import (
-    FAINT,
-    LEAST_MET,
-    UNIT,
-    Partners,
-    pair_support,
-    supported,
-)
+from clusterea.fusion.support import Partners, pair_evidence, supported
 from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 from small_graphs import graph, knowledge_graphs, labeled_edges, random_pair
 
 CPU = torch.device("cpu")
+CONFIG = quick()
+SHARED = CONFIG.support_shared
 Links = dict[int, tuple[int, float]]  # source entity → target entity, how sure
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -55,7 +51,7 @@ def slow_agreement(graphs: Pair[KnowledgeGraph], links: Links) -> dict[tuple[int
         if j in back and q in back:
             theirs[other] = theirs.get(other, 0) + back[j][1] * back[q][1]
     return {
-        (kind, other): count / max(math.sqrt(mine[kind] * theirs[other]), LEAST_MET)
+        (kind, other): count / max(math.sqrt(mine[kind] * theirs[other]), SHARED)
         for (kind, other), count in met.items()
     }
 
@@ -96,12 +92,12 @@ def slow_supported(
     rows, columns = {i for i, _ in plan}, {j for _, j in plan}
     left = {i: max(1 - sum(v for (a, _), v in plan.items() if a == i), 1e-3) for i in rows}
     right = {j: max(1 - sum(v for (_, b), v in plan.items() if b == j), 1e-3) for j in columns}
-    seen = {pair for pair, value in plan.items() if value > FAINT}
+    seen = {pair for pair, value in plan.items() if value > CONFIG.support_faint}
     now = {pair: plan[pair] for pair in seen}
     for _ in range(rounds):
         links = slow_partners(now, seeds)
         kernel = {
-            (i, j): value * (1 + slow_support(graphs, links, i, j) / UNIT) ** weight
+            (i, j): value * (1 + slow_support(graphs, links, i, j) / CONFIG.support_unit) ** weight
             if value > 1e-3
             else value
             for (i, j), value in plan.items()
@@ -184,10 +180,11 @@ class TestSupport:
         for i, (j, w) in known.items():
             partner[i], weights.source[i], weights.target[j] = j, w, w
         every = torch.cartesian_prod(torch.arange(sizes.source), torch.arange(sizes.target))
-        found = pair_support(
+        found = pair_evidence(
             Pair(every[:, 0], every[:, 1]),
             graphs.map(lambda side: LabeledEdges.of(side, CPU)),
             Partners(partner, weights),
+            SHARED,
         )
         wanted = [slow_support(graphs, known, i, j) for i, j in every.tolist()]
         assert found.tolist() == pytest.approx(wanted, abs=1e-5)  # sums of tiny shares, to 2^-30
@@ -199,12 +196,12 @@ class TestSupport:
         partners = Partners(torch.arange(30).flip(0), Pair(sure, sure.flip(0)))
         every = torch.cartesian_prod(torch.arange(30), torch.arange(30))
         pairs = Pair(every[:, 0], every[:, 1])
-        whole = pair_support(pairs, edges, partners)
+        whole = pair_evidence(pairs, edges, partners, SHARED)
         assert whole.count_nonzero() > 100
-        agreement = support._agreement(edges, partners)
-        monkeypatch.setattr(support, "SLAB_EDGES", {"cpu": 7})
-        assert torch.equal(pair_support(pairs, edges, partners), whole)
-        assert torch.equal(support._agreement(edges, partners).values, agreement.values)
+        agreement = support._agreement(edges, partners, SHARED)
+        monkeypatch.setitem(BLOCK_SIZES, "evidence", {"cpu": 7})
+        assert torch.equal(pair_evidence(pairs, edges, partners, SHARED), whole)
+        assert torch.equal(support._agreement(edges, partners, SHARED).values, agreement.values)
 
     def test_a_rare_neighbor_says_more_than_a_hub(self) -> None:
         """0 and 1 are partners of 0 and 1; 0 is a neighbor of three, 1 of one alone."""
@@ -213,10 +210,11 @@ class TestSupport:
         partner, sure = torch.full((5,), -1), torch.zeros(5, dtype=torch.float64)
         partner[:2], sure[:2] = torch.arange(2), 1.0
         partner[2], sure[2] = 2, 1e-6  # for the relation to agree with itself
-        found = pair_support(
+        found = pair_evidence(
             Pair(torch.tensor([2, 3]), torch.tensor([2, 3])),
             edges,
             Partners(partner, Pair(sure, sure)),
+            SHARED,
         )
         assert found[0] == pytest.approx(4 * found[1])
 
@@ -226,7 +224,7 @@ class TestSupport:
         partner = torch.tensor([0, 1, -1])
         sure = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
         asked = Pair(torch.tensor([2, 1]), torch.tensor([2, 1]))
-        found = pair_support(asked, edges, Partners(partner, Pair(sure, sure)))
+        found = pair_evidence(asked, edges, Partners(partner, Pair(sure, sure)), SHARED)
         assert found[0] == 0
         assert found[1] > 0
 
@@ -268,9 +266,9 @@ class TestSupported:
         """One that Sinkhorn has brought to its end, and graphs that nothing joins."""
         given = problem(2, samplers=0)
         apart = given.embeddings.map(lambda side: graph([], len(side), 1))
-        config = quick(**GLOBAL_SINKHORN, csls=False, sinkhorn_rounds=300)
+        config = quick(**ALL_CANDIDATES, csls=False, sinkhorn_rounds=300)
         plain = cells_of(given.fuse(config))
-        config = replace(config, support_rounds=2)
+        config = replace(config, views=("support",))
         silent = cells_of(
             fuse([given.embeddings], [], given.seeds, given.keys, config, graphs=apart)
         )
@@ -324,7 +322,7 @@ class TestSupported:
         assert found.num_cells == 0
 
 
-SUPPORTED: dict[str, Any] = {**GLOBAL_SINKHORN, "support_rounds": 2, "csls": False}
+SUPPORTED: dict[str, Any] = {"views": ("support",), "outside": "neighbors", "csls": False}
 
 
 class TestFuse:
@@ -359,7 +357,7 @@ class TestFuse:
 
     def test_graphs_must_be_given(self) -> None:
         given = problem(1, samplers=0)
-        with pytest.raises(InputError, match="support_rounds must be 0 where no graphs"):
+        with pytest.raises(InputError, match="the view 'support' needs the graphs"):
             given.fuse(quick(**SUPPORTED))
 
     @gpu

@@ -19,7 +19,7 @@ def test_all_but_the_seeds_with_what_is_theirs() -> None:
     given = problem(0)
     found = undecided([given.embeddings], given.seeds, given.keys, seed=3)
     assert found.num_entities == Pair(31, 24)
-    assert found.num_places == Pair(26, 19)
+    assert found.num_rows == Pair(26, 19)
     assert found.entities.map(lambda side: sorted(side.tolist())) == given.free()
     for entities, vectors, rows in zip(
         found.entities, found.vectors, given.embeddings, strict=True
@@ -38,7 +38,7 @@ def test_structural_entities_are_left_out_too() -> None:
     )
 
 
-def test_places_follow_the_keys_and_not_the_ids() -> None:
+def test_rows_follow_the_keys_and_not_the_ids() -> None:
     given = problem(0)
     found = undecided([given.embeddings], given.seeds, given.keys, seed=3)
     for keys in found.keys:
@@ -59,8 +59,8 @@ def test_places_follow_the_keys_and_not_the_ids() -> None:
 
 def test_without_seeds_and_with_nothing_else() -> None:
     given = problem(0, (5, 4), num_seeds=4)
-    assert undecided([given.embeddings], NOBODY, given.keys, 0).num_places == Pair(5, 4)
-    assert undecided([given.embeddings], given.seeds, given.keys, 0).num_places == Pair(1, 0)
+    assert undecided([given.embeddings], NOBODY, given.keys, 0).num_rows == Pair(5, 4)
+    assert undecided([given.embeddings], given.seeds, given.keys, 0).num_rows == Pair(1, 0)
 
 
 def test_seeds_and_keys_as_tensors_and_half_precision() -> None:
@@ -130,7 +130,7 @@ def test_rows_are_moved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     given = with_encoders(problem(0), [9], [0.7, 0.3])
     whole = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
     for rows in (1, 7, 26):
-        monkeypatch.setattr(module, "ROWS", rows)
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", rows)
         parts = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
         assert all(torch.equal(*side) for side in parts.vectors.zip(whole.vectors))
 

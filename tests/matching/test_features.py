@@ -127,16 +127,18 @@ def test_renumbered_entities_keep_their_features() -> None:
     )
 
 
-def test_support_comes_from_seeds_and_links() -> None:
+def test_matched_neighbors_come_from_seeds_and_links() -> None:
     # Source 0 has neighbors 1 and 3, target 0 has 1, 2 and 3.
     task = AlignmentTask(HAND, np.array([[1, 1]]))
     links = torch.tensor([[0, 0], [3, 2], [5, 3]])
     features = link_features(sparse(torch.ones(6, 4)), links, task)
     column = {name: features[:, at].tolist() for at, name in enumerate(FEATURES)}
-    assert column["support"][0] == pytest.approx(log1p(2))
+    assert column["matched neighbors"][0] == pytest.approx(log1p(2))
     assert column["source share"][0] == 1
     assert column["target share"][0] == pytest.approx(2 / 3)
-    assert column["support"][2] == column["source share"][2] == 0  # entity 5 is in no triple
+    assert (
+        column["matched neighbors"][2] == column["source share"][2] == 0
+    )  # entity 5 is in no triple
 
 
 def test_nothing_is_needed() -> None:

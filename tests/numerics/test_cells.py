@@ -13,13 +13,13 @@ from torch import Tensor
 
 from clusterea.numerics.cells import (
     add,
-    both_ways,
     from_cells,
     from_parts,
     masked,
     min_max,
     row_order,
     sparse_csls,
+    union_of_directions,
 )
 from clusterea.numerics.knn import Neighbors, nearest
 from clusterea.numerics.ties import pair_hash
@@ -178,9 +178,9 @@ class TestBothWays:
             torch.tensor([[0], [0], [1]]), torch.tensor([[0.125], [0.5], [0.75]])
         )
         wanted = torch.tensor([[0.125, 1.0, torch.nan], [0.25, torch.nan, 0.75]])
-        assert_dense(both_ways(Pair(of_sources, of_targets)), wanted)
+        assert_dense(union_of_directions(Pair(of_sources, of_targets)), wanted)
         wanted[0, 1] = 0.5
-        assert_dense(both_ways(Pair(of_sources, of_targets), twice=False), wanted)
+        assert_dense(union_of_directions(Pair(of_sources, of_targets), twice=False), wanted)
 
     def test_of_a_search(self) -> None:
         draw = torch.Generator().manual_seed(0)
@@ -193,8 +193,8 @@ class TestBothWays:
         counts.scatter_add_(1, found.source.indices, torch.ones(30, 3))
         counts.T.scatter_add_(1, found.target.indices, torch.ones(20, 3))
         present = counts > 0
-        assert_dense(both_ways(found), (counts * cosines).where(present, torch.nan))
-        assert_dense(both_ways(found, twice=False), cosines.where(present, torch.nan))
+        assert_dense(union_of_directions(found), (counts * cosines).where(present, torch.nan))
+        assert_dense(union_of_directions(found, twice=False), cosines.where(present, torch.nan))
 
 
 @given(some_cells, some_cells, st.integers(1, 30))

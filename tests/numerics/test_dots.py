@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clusterea.numerics import dots
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.dots import pair_dots
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -37,7 +37,7 @@ def test_neither_chunks_nor_places_show(dim: int, monkeypatch: pytest.MonkeyPatc
     whole = pair_dots(left, right, rows, columns)
     order = torch.randperm(200, generator=torch.Generator().manual_seed(0))
     for numbers in (1, 10 * dim, 37 * dim):
-        monkeypatch.setattr(dots, "CHUNK_NUMBERS", {"cpu": numbers})
+        monkeypatch.setitem(BLOCK_SIZES, "pair products", {"cpu": numbers})
         assert torch.equal(pair_dots(left, right, rows, columns), whole)
         assert torch.equal(pair_dots(left, right, rows[order], columns[order]), whole[order])
 

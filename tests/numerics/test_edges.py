@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics import edges
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.edges import edge_dots, reflect_and_sum
 
 NODES, KINDS, EDGES, CHANNELS, DIM, RECEIVERS = 5, 3, 11, 2, 4, 6
@@ -62,7 +63,7 @@ class TestEdgeDots:
     def test_gradients(
         self, operands: Operands, numbers_in_chunk: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(edges.CHUNK_NUMBERS, "cpu", numbers_in_chunk)
+        monkeypatch.setitem(BLOCK_SIZES, "edges", {"cpu": numbers_in_chunk})
         states, kinds, _, sender, kind, _ = operands
         assert torch.autograd.gradcheck(edge_dots, (states, kinds, sender, kind))
 
@@ -86,7 +87,7 @@ class TestReflectAndSum:
     def test_gradients(
         self, operands: Operands, numbers_in_chunk: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(edges.CHUNK_NUMBERS, "cpu", numbers_in_chunk)
+        monkeypatch.setitem(BLOCK_SIZES, "edges", {"cpu": numbers_in_chunk})
         assert torch.autograd.gradcheck(
             lambda *parts: reflect_and_sum(*parts, RECEIVERS),  # type: ignore[call-arg]
             operands,
@@ -115,7 +116,7 @@ def test_chunks_change_nothing(
         return [dots, sums, *torch.autograd.grad(sums.square().sum(), leaves)]
 
     whole = run()
-    monkeypatch.setitem(edges.CHUNK_NUMBERS, "cpu", numbers_in_chunk)
+    monkeypatch.setitem(BLOCK_SIZES, "edges", {"cpu": numbers_in_chunk})
     sizes = [chunk.stop - chunk.start for chunk in edges._chunks(EDGES, states)]
     assert sizes[0] < EDGES or numbers_in_chunk >= EDGES * CHANNELS * DIM
     for one, other in zip(whole, run(), strict=True):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.kmeans import _lloyd, _nearest, _spread_out, kmeans
 
 Floats = NDArray[np.float64]
@@ -122,7 +123,7 @@ class TestResult:
     def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         points, _ = blobs(4, 30)
         whole = clusters_of(points, 4)
-        monkeypatch.setattr(sys.modules[kmeans.__module__], "BLOCK_CELLS", 29)
+        monkeypatch.setitem(BLOCK_SIZES, "distances", {"cpu": 29})
         assert torch.equal(clusters_of(points, 4), whole)
 
     def test_starts_may_be_tried_on_some_of_the_points(

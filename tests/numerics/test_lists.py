@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,9 +11,19 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 from vector_problems import assert_same, problem
 
+from clusterea.config import FusionConfig
+from clusterea.numerics import lists
 from clusterea.numerics.knn import Neighbors, nearest
-from clusterea.numerics.lists import nearest_approximate, recall
+from clusterea.numerics.lists import recall
 from clusterea.types import Pair
+
+CONFIG = FusionConfig()
+nearest_approximate = partial(
+    lists.nearest_approximate,
+    compared=CONFIG.search_compared,
+    sample=CONFIG.search_sample,
+    rounds=CONFIG.search_rounds,
+)
 
 
 def test_recall() -> None:

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from clusterea.errors import InputError
 from clusterea.numerics import sinkhorn as module
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.sinkhorn import (
     Potentials,
     sinkhorn,
@@ -352,7 +353,7 @@ def test_the_log_domain_keeps_its_argument_and_slabs_change_nothing(
     whole = sinkhorn_log(similarity, 0.02, 10)
     assert torch.equal(similarity, before)
     for cells in (1, 17 * 5, 17 * 22 + 1):
-        monkeypatch.setattr(module, "SLAB_CELLS", cells)
+        monkeypatch.setitem(BLOCK_SIZES, "sinkhorn logs", {"cpu": cells})
         slabs = sinkhorn_log(similarity, 0.02, 10)
         torch.testing.assert_close(slabs.source, whole.source)
         torch.testing.assert_close(slabs.target, whole.target)
@@ -432,7 +433,7 @@ class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def test_one_copy_of_the_matrix(
     temperature: float, with_outside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SLAB_CELLS", 500)
+    monkeypatch.setitem(BLOCK_SIZES, "sinkhorn logs", {"cpu": 500})
     similarity = cosines(60, 50).float()
     outside = own_mean(similarity) if with_outside else None
     with Largest(similarity) as largest:

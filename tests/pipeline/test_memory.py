@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from small_runs import benchmark, in_rounds, quick
 
 from clusterea.config import Config, preset
+from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import align
 from clusterea.pipeline.align import Silent
 from clusterea.pipeline.memory import (
-    available,
     cell_bytes,
     expected_disk,
     expected_memory,

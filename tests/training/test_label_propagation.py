@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clusterea.config import PropagationConfig
 from clusterea.errors import InputError
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.seeding import generator
 from clusterea.training import EncoderProgress
 from clusterea.training import label_propagation as module
@@ -218,7 +219,7 @@ class TestResult:
     ) -> None:
         whole = propagate(small, quick())
         monkeypatch.setattr(module, "LABELS_AT_ONCE", labels_at_once)
-        monkeypatch.setattr(module, "EDGE_CELLS", {"cpu": edge_cells})
+        monkeypatch.setitem(BLOCK_SIZES, "labels", {"cpu": edge_cells})
         assert_near(propagate(small, quick()), whole, 1e-6)
 
     def test_renumbered_entities_keep_their_rows(self, small: AlignmentTask) -> None:

@@ -16,8 +16,9 @@ from clusterea.config import (
     config_with,
 )
 from clusterea.files import free_space, readable_size
+from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
-from clusterea.pipeline.memory import available, expected_disk, expected_memory, widths
+from clusterea.pipeline.memory import expected_disk, expected_memory, widths
 
 if TYPE_CHECKING:
     import torch
@@ -44,9 +45,10 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
         )
     else:
         lines.append("Sampling   none: all entities at once")
-    in_batches = (bool(config.samplers) and fusion.sinkhorn) or fusion.global_sinkhorn
-    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if in_batches else ""
-    asked = fusion.support_rounds if fusion.global_sinkhorn and fusion.support_weight else 0
+    views = set(fusion.views) if config.samplers else set(fusion.views) - {"local"}
+    has_sinkhorn = bool(views & {"local", "sinkhorn", "support"})
+    normalized = f"Sinkhorn of {fusion.sinkhorn_rounds} rounds, " if has_sinkhorn else ""
+    asked = fusion.support_rounds if "support" in views and fusion.support_weight else 0
     rounds = "round" if asked == 1 else "rounds"
     support = f", {asked} {rounds} of support" if asked else ""
     lines += [
@@ -195,8 +197,6 @@ def _time(task: AlignmentTask, config: Config, device: torch.device) -> str:
 
 
 def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float:
-    from clusterea.numerics.lists import COMPARED
-
     kind = device.type
     sizes = [graph.num_entities for graph in task.graphs]
     rounds, folds = config.self_training.rounds, config.self_training.folds
@@ -215,7 +215,7 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
     free = task.num_undecided
     cells = free.source * free.target
     if kind == "cpu" and config.fusion.search == "approximate":
-        cells = min(cells, sum(free) * COMPARED)
+        cells = min(cells, sum(free) * config.fusion.search_compared)
     seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]
     seconds += (1 + rounds) * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
     return seconds

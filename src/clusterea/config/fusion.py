@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from clusterea.config.checks import check_choice, check_least, check_not_negative, check_positive
+from clusterea.errors import InputError
 
 Outside = Literal["none", "best", "neighbors"]
 Search = Literal["exact", "approximate"]
@@ -13,31 +14,47 @@ Search = Literal["exact", "approximate"]
 
 @dataclass(frozen=True, slots=True)
 class FusionConfig:
-    """The paper's section 4.4. Each switch that is off is a row of its ablation."""
+    """Section 4.4 of the paper: which views are computed, how, and how they are combined."""
 
-    candidates: int = 50  # K_r: cells of a row, and of a column, that a view keeps
-    hubness_neighbors: int = 10  # K_n: neighbours whose mean Sp-CSLS subtracts
-    sinkhorn: bool = True  # off: a mini-batch's similarities are its cosines
+    views: tuple[str, ...] = ("local", "support")  # added up; those of `clusterea.fusion.VIEWS`
+    candidates: int = 50  # K_r: cells that a view keeps of each row and of each column
+    hubness_neighbors: int = 10  # K_n: nearest neighbors whose mean similarity Sp-CSLS subtracts
+    csls: bool = False  # apply Sp-CSLS to the `global` view and to the sum, as the paper does
     sinkhorn_rounds: int = 100  # K_s
     sinkhorn_temperature: float = 0.02  # the paper gives none; its release has 0.001
-    outside: Outside = "neighbors"  # what an entity of a mini-batch may have instead of a partner
-    global_sinkhorn: bool = False  # a view of all candidates at once, which the paper has not
-    support_rounds: int = 0  # in which neighbors speak for the pairs of `global_sinkhorn`'s view
-    support_weight: float = 2.0  # of what neighbors say; 0: nothing
-    global_similarity: bool = True  # off: the mini-batches' similarities alone
-    csls: bool = True  # off: neither the global nor the fused similarity is shifted
-    search: Search = "exact"  # approximate: on a CPU, by lists; a GPU looks at all
+    outside: Outside = "neighbors"  # in Sinkhorn, the similarity that stands for having no partner
+    support_rounds: int = 2  # rounds of neighbor evidence in the `support` view
+    support_weight: float = 2.0  # exponent of the neighbor evidence; 0: ignore it
+    support_unit: float = 0.01  # evidence that doubles a pair's weight, before the exponent
+    support_least: float = 1e-3  # pairs with a smaller Sinkhorn value get no evidence
+    support_faint: float = 1e-6  # pairs with a smaller Sinkhorn value join in the last round only
+    support_alone: float = 1e-3  # least chance of an entity to have no partner
+    support_shared: float = 1e-3  # least number of edges that relation agreement is a share of
+    search: Search = "exact"  # of nearest neighbors; approximate: on a CPU only, a GPU is exact
+    search_compared: int = 65536  # approximate: least entities that one is compared with
+    search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
+    search_rounds: int = 10  # approximate: k-means rounds of the list centers
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "views", tuple(self.views))  # JSON and TOML have lists
+        if not self.views or len(set(self.views)) < len(self.views):
+            given = ",".join(self.views) or "none"
+            raise InputError(f"views must be one or more names, each once. Got {given} instead.")
         check_choice("outside", self.outside, Outside)
         check_choice("search", self.search, Search)
-        for name in ("candidates", "hubness_neighbors"):
+        for name in ("candidates", "hubness_neighbors", "search_compared", "search_sample"):
             check_least(name, getattr(self, name), 1)
-        for name in ("sinkhorn_rounds", "support_rounds", "seed"):
+        for name in ("sinkhorn_rounds", "support_rounds", "search_rounds", "seed"):
             check_least(name, getattr(self, name), 0)
-        check_positive("sinkhorn_temperature", self.sinkhorn_temperature)
-        check_not_negative("support_weight", self.support_weight)
+        for name in ("sinkhorn_temperature", "support_unit", "support_alone", "support_shared"):
+            check_positive(name, getattr(self, name))
+        for name in ("support_weight", "support_least", "support_faint"):
+            check_not_negative(name, getattr(self, name))
+
+    def on(self, device_type: str) -> FusionConfig:
+        """The settings that are really used on a device (cpu, cuda): a GPU searches exactly."""
+        return self if device_type == "cpu" else replace(self, search="exact")
 
     def recipe(self) -> dict[str, Any]:
         """The fields that the result depends on: all of them."""

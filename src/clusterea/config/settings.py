@@ -73,4 +73,6 @@ def _parse(value: str, kind: str) -> Any:
         if value.lower() not in ("true", "false"):
             raise ValueError(value)
         return value.lower() == "true"
+    if kind.startswith("tuple"):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
     return value

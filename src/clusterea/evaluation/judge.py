@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from clusterea.errors import InputError
+from clusterea.numerics.lookup import verdicts
 from clusterea.types import IntArray, MatchingScores
 
 
@@ -26,9 +27,6 @@ def judge(links: IntArray | Tensor, test_links: IntArray | Tensor) -> MatchingSc
         raise InputError("there are no test links to judge by.")
     returned = torch.asarray(links, dtype=torch.int64, device="cpu", copy=True)
     wanted = torch.asarray(test_links, dtype=torch.int64, device="cpu", copy=True)
-    # One number a pair: no id reaches the width, so no two pairs share one.
-    width = int(torch.cat([returned, wanted])[:, 1].max()) + 1
-    pairs = torch.unique(returned[:, 0] * width + returned[:, 1])
-    truths = torch.unique(wanted[:, 0] * width + wanted[:, 1])
-    correct = int(torch.isin(pairs, truths, assume_unique=True).sum())
-    return MatchingScores(correct / max(pairs.numel(), 1), correct / truths.numel())
+    pairs, truths = (torch.unique(each.reshape(-1, 2), dim=0) for each in (returned, wanted))
+    correct = int(verdicts(pairs, truths)[1].sum())
+    return MatchingScores(correct / max(len(pairs), 1), correct / len(truths))

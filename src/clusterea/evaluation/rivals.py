@@ -1,4 +1,4 @@
-"""How many candidates stand before each test link's truth, and how many beside it.
+"""How many candidates score higher than each test link's truth, and how many tie with it.
 
 Both directions come from one pass over the cells, without a transpose: a cell is a rival in its row
 if it reaches the truth of that row, and in its column if it reaches the truth of that column.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import block_size
 from clusterea.types import Pair, Similarity
 
 TIED = 1e-6  # relative to the truth's score: scores nearer than this count as equal
 FLOOR = 1e-12  # the score that slack is relative to, at least
-CHUNK_CELLS = {"cpu": 1 << 20, "cuda": 1 << 24}  # a CPU's chunk stays near the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +106,7 @@ class _Side:
 def _chunks(similarity: Similarity) -> Iterator[tuple[slice, Tensor]]:
     """All cells, some at a time: where they are, and the row of each."""
     offsets, cells = similarity.row_offsets, similarity.num_cells
-    size = CHUNK_CELLS[offsets.device.type]
+    size = block_size("rivals", offsets.device)
     starts = torch.arange(0, cells, size, device=offsets.device)
     stops = (starts + size).clamp(max=cells)
     first = torch.searchsorted(offsets, starts, right=True) - 1

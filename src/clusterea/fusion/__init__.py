@@ -1,5 +1,6 @@
-"""SparseFusion: similarities from mini-batches and from all entities, in one sparse matrix."""
+"""SparseFusion: the similarities of several views added up in one sparse matrix."""
 
 from clusterea.fusion.fuse import fuse
+from clusterea.fusion.views import VIEWS, find_view
 
-__all__ = ["fuse"]
+__all__ = ["VIEWS", "find_view", "fuse"]

@@ -1,27 +1,25 @@
-"""`fuse`: local and global similarities in one sparse matrix (SparseFusion, section 4.4)."""
+"""`fuse`: the views of the similarity added up in one sparse matrix (SparseFusion, section 4.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.errors import InputError
-from clusterea.fusion.mini_batches import mini_batch_view
-from clusterea.fusion.neighbors import neighbors_view, normalized_view, search
-from clusterea.fusion.retry import explained, with_smaller_blocks
-from clusterea.fusion.support import supported
-from clusterea.fusion.undecided import Undecided, undecided
-from clusterea.numerics.cells import add, min_max, sparse_csls
+from clusterea.fusion.csls import scaled
+from clusterea.fusion.inputs import OnNamedStep, ViewInput
+from clusterea.fusion.neighbors import search
+from clusterea.fusion.shortage import explained
+from clusterea.fusion.undecided import undecided
+from clusterea.fusion.views import View, find_view
+from clusterea.numerics.cells import add
 from clusterea.numerics.knn import Nearest
 from clusterea.types import NO_ENTITIES, IntArray, KnowledgeGraph, Pair, Partition, Similarity
-
-Value = TypeVar("Value")
-Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
 
 @torch.no_grad()
@@ -38,127 +36,87 @@ def fuse(
     structural: Pair[IntArray] = NO_ENTITIES,
     device: torch.device | None = None,
     block_cells: int | None = None,
-    progress: Progress | None = None,
+    progress: OnNamedStep | None = None,
 ) -> Similarity:
-    """M_F = Sp-CSLS(M_L + M_N + M_G), in [0, 1], over every entity that is still to be linked.
+    """M_F, in [0, 1], over all entities that are still to be linked.
 
-    M_L is the sum of the partitions' Sinkhorn-normalized mini-batches, M_G the Sp-CSLS of the
-    nearest neighbours both ways. M_N, which the paper does not have, is Sinkhorn's normalization of
-    all nearest neighbours at once, and may be `supported` by what is around each pair.
+    It is the sum of the views that `config.views` names (`clusterea.fusion.VIEWS`), after Sp-CSLS
+    where `config.csls` asks for it. The paper's is Sp-CSLS(M_L + M_G): views `local` and `global`.
 
     Args:
         encodings: (entities, dim) of each side, rows of unit length: one pair for each encoder.
-            What is fused are the means of their cosines.
+            Their cosines are averaged.
         partitions: One for each sampler.
-        seeds: (n, 2): their rows and columns are left out; to support they are partners.
-        keys: (entities,) int64 of each side: what decides ties (`AlignmentTask.tie_keys`).
+        seeds: (n, 2): known pairs. Their rows and columns are left out.
+        keys: (entities,) int64 of each side: they decide ties (`AlignmentTask.tie_keys`).
         config: What to compute.
-        shares: What each encoder's cosines weigh, 1 in all; the same if not given.
-        of_source: (source entities, encoders): what they weigh in a row, if not the same in all.
-        graphs: Whose entities they are: `support_rounds` need them.
-        structural: Entities of each side that are never linked; left out like those of seeds.
-        device: Where; that of the embeddings if not given.
-        block_cells: Of the blocks worked on at a time: speed and memory, never the result. If not
-            given, as many as is usual, and fewer where these don't fit.
+        shares: The weights of the encoders' cosines, which sum to 1; equal if not given.
+        of_source: (source entities, encoders): weights for each row, if not the same in all.
+        graphs: The graphs of the entities; the view `support` needs them.
+        structural: Entities of each side that are never linked. They are left out too.
+        device: Where to work; that of the embeddings if not given.
+        block_cells: Cells of the blocks worked on at a time: speed and memory, never the result.
         progress: Called now and then.
+
+    Raises:
+        InputError: A view is unknown or lacks what it needs, or memory ran out.
     """
     device = device or encodings[0].source.device
-    if config.global_sinkhorn and config.support_rounds and graphs is None:
-        raise InputError("support_rounds must be 0 where no graphs are given, only embeddings.")
-
-    def made(part: Callable[[int | None], Value]) -> Value:
-        return part(block_cells) if block_cells else with_smaller_blocks(part, device)
+    config = config.on(device.type)
+    views = _views(config, partitions, graphs)
 
     with explained(device):
         entities = undecided(
             encodings, seeds, keys, config.seed, device, shares, of_source, structural
         )
-        step = _named(progress, "nearest neighbours")
-        found = made(lambda cells: search(entities, config, device, cells, step))
-        options = _outside(found, config)
-        total = _Total(made)
-        for index, partition in enumerate(partitions):
-            step = _named(progress, f"mini-batches of sampler {index + 1} of {len(partitions)}")
-            local = (entities, partition, options, config, device, step)
-            total.add(made(partial(mini_batch_view, *local)))
-            del local  # and with it, at last, the vectors
-        entities = entities.without_vectors()  # gigabytes that only mini-batches need
-        if config.global_sinkhorn:
-            step = _named(progress, "support")
-            total.add(_normalized(entities, found, options, seeds, config, graphs, step))
-        if config.global_similarity or not (partitions or config.global_sinkhorn):
-            total.add(_shifted(neighbors_view(entities, found, config), entities, found, config))
-        return _shifted(total.taken(), entities, found, config)
-
-
-class _Total:
-    """A sum of views that holds no view longer than it must: each has gigabytes."""
-
-    def __init__(self, made: Callable[[Callable[[int | None], Similarity]], Similarity]) -> None:
-        self._made = made
-        self._sum: Similarity | None = None
-
-    def add(self, view: Similarity) -> None:
-        before = self._sum
-        if before is None:
-            self._sum = view
-        else:
-            self._sum = self._made(lambda cells: add(before, view, slab_cells=cells))
-
-    def taken(self) -> Similarity:
-        """The sum, which is then no longer held here."""
-        if self._sum is None:
-            raise ValueError("there must be a view.")
-        total, self._sum = self._sum, None
-        return total
-
-
-def _shifted(
-    similarity: Similarity, entities: Undecided, found: Nearest, config: FusionConfig
-) -> Similarity:
-    """Sp-CSLS of the matrix, or else just the matrix in [0, 1]."""
-    if config.csls:
-        means = found.map(lambda side: side.mean(config.hubness_neighbors))
-        rows, columns = (
-            _by_entity(*side) for side in entities.entities.zip(means).zip(entities.num_entities)
+        step = None if progress is None else partial(progress, "nearest neighbors")
+        found = search(entities, config, device, block_cells, step)
+        given = ViewInput(
+            entities,
+            found,
+            _outside(found, config),
+            partitions,
+            seeds,
+            graphs,
+            config,
+            device,
+            block_cells,
+            progress,
         )
-        similarity = sparse_csls(similarity, rows, columns)
-    return min_max(similarity)
+        del entities  # so that `given` alone holds the vectors
+        total: Similarity | None = None
+        for index, view in enumerate(views):
+            if not any(each.in_mini_batches for each in views[index:]):
+                given = replace(given, entities=given.entities.without_vectors())  # gigabytes
+            total = _sum(total, view.make(given), block_cells)
+        assert total is not None  # there is a view at least
+        return scaled(total, given)
 
 
-def _by_entity(at_places: tuple[Tensor, Tensor], count: int) -> Tensor:
-    """(entities,): the values at places, and zero for who has none."""
-    places, values = at_places
-    result = values.new_zeros(count)
-    result[places.to(values.device)] = values
-    return result
+def _views(
+    config: FusionConfig, partitions: Sequence[Partition], graphs: Pair[KnowledgeGraph] | None
+) -> list[View]:
+    """The views to compute: those of mini-batches only where there are samplers."""
+    named = {name: find_view(name) for name in config.views}
+    for name, view in named.items():
+        if view.needs_graphs and graphs is None:
+            raise InputError(f"the view '{name}' needs the graphs, but only embeddings were given.")
+    kept = [view for view in named.values() if partitions or not view.in_mini_batches]
+    if not kept:
+        raise InputError(
+            f"nothing to fuse: there are no mini-batches for {','.join(named)}. Name samplers with "
+            "--samplers cmcs,iscs, or another view with --set fusion.views=global."
+        )
+    return kept
+
+
+def _sum(total: Similarity | None, more: Similarity, block_cells: int | None) -> Similarity:
+    return more if total is None else add(total, more, slab_cells=block_cells)
 
 
 def _outside(found: Nearest, config: FusionConfig) -> Pair[Tensor] | None:
-    """(places,) of each side: the similarity at which an entity would rather stay alone."""
+    """(rows,) of each side: the similarity below which an entity rather has no partner."""
     if config.outside == "none":
         return None
     count = 1 if config.outside == "best" else config.hubness_neighbors
     return found.map(lambda side: side.mean(count))
-
-
-def _normalized(
-    entities: Undecided,
-    found: Nearest,
-    options: Pair[Tensor] | None,
-    seeds: IntArray | Tensor,
-    config: FusionConfig,
-    graphs: Pair[KnowledgeGraph] | None,
-    step: Callable[[int, int], None] | None,
-) -> Similarity:
-    """M_N, supported where there are graphs."""
-    plan = normalized_view(found, options, config)
-    if graphs is not None:
-        plan = supported(plan, entities.entities, graphs, seeds, config, step)
-    return entities.by_entity(plan)
-
-
-def _named(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    if progress is None:
-        return None
-    return lambda done, of: progress(what, done, of)

@@ -1,35 +1,43 @@
-"""`supported`: a plan of all candidates, after their neighbors have been heard.
+"""The view `support`: Sinkhorn on all candidates, weighted by neighbor evidence.
 
-Whether two entities are the same shows in their neighbors: if p is a neighbor of i, and q, which is
-p's partner, is one of j, by relations that go together, that speaks for i and j; the more, the
-fewer others p and q have by these relations. Encoders know this on average. Here it is counted for
-each pair (PARIS: Suchanek et al., 2011; RefiNA: Heimann et al., 2021), from partners that the plan
-itself has, and from seeds. Then the plan is scaled anew.
+Two entities i and j are likely the same if a neighbor of i and a neighbor of j are partners of each
+other, by relations that correspond. Encoders learn this on average; here it is computed for each
+pair (PARIS: Suchanek et al., 2011; RefiNA: Heimann et al., 2021). Partners are the seeds and the
+mutually best pairs of the similarity itself. The weighted similarity is then normalized again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.fusion.inputs import ViewInput
+from clusterea.fusion.sinkhorn_view import normalized
+from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.cells import masked
+from clusterea.numerics.knn import OnStep
+from clusterea.numerics.lookup import find_sorted
 from clusterea.numerics.segments import lengths, unordered_sum
 from clusterea.numerics.sinkhorn import SAME
 from clusterea.numerics.sparse_sinkhorn import sparse_potentials, with_potentials
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
 
-ASKED = 1e-3  # of a plan: pairs that have more are asked about
-FAINT = 1e-6  # of a plan: cells that have less wait for the last round
-LEAST_OUTSIDE = 1e-3  # that an entity has left for staying alone
-LEAST_MET = 1e-3  # edges of two kinds, at a mean, from which on it shows whether they go together
-NOTHING = 1e-30  # in the place of a zero, which has no logarithm
-UNIT = 0.01  # of support: each doubles what a pair weighs, to the power of `support_weight`
-SLAB_EDGES = {"cpu": 1 << 22, "cuda": 1 << 24}  # of the source that are looked at together
+NOTHING = 1e-30  # in place of a zero, which has no logarithm
+
+
+def support(given: ViewInput) -> Similarity:
+    """The candidates normalized as in the view `sinkhorn`, then weighted by neighbor evidence."""
+    assert given.graphs is not None  # `needs_graphs`
+    plan = normalized(given)
+    step = given.step("support")
+    entities = given.entities
+    plan = supported(plan, entities.entities, given.graphs, given.seeds, given.config, step)
+    return entities.by_entity(plan)
 
 
 @torch.no_grad()
@@ -39,79 +47,84 @@ def supported(
     graphs: Pair[KnowledgeGraph],
     seeds: IntArray | Tensor,
     config: FusionConfig,
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnStep | None = None,
 ) -> Similarity:
-    """The plan with each cell weighted by (1 + support / `UNIT`) ** w, and scaled anew.
+    """The plan with each cell times (1 + evidence / `support_unit`) ** w, normalized again.
 
-    Prior chances of the cells, and of staying alone, are those of `plan` in every round; partners
-    and their relations are those of the round before. What columns have sums to 1 at most.
+    Every round starts from the values of `plan`, and takes partners and the agreement of relations
+    from the round before. Columns sum to 1 at most.
 
     Args:
-        plan: From Sinkhorn; by place. What a row or column leaves of 1 is its chance to stay alone.
-        entities: (places,) of each side: who is there.
+        plan: From Sinkhorn, over the rows of `Undecided`. What a row or column leaves of 1 is its
+            chance to have no partner.
+        entities: (rows,) of each side: the entity of each row.
         graphs: Both of them.
-        seeds: (n, 2): partners that are known; of none of the entities above.
-        config: `support_rounds`, `support_weight` (w), and Sinkhorn's rounds.
-        progress: Told after each round.
+        seeds: (n, 2): known partners; none of the entities above.
+        config: `support_…`, where `support_weight` is w, and Sinkhorn's rounds.
+        progress: Called after each round.
     """
     rounds, weight = config.support_rounds, config.support_weight
     if not plan.num_cells or not rounds or not weight:
         return plan
     device = plan.values.device
     num_entities = graphs.map(lambda graph: graph.num_entities)
-    entity_at = entities.map(lambda side: side.to(device))
+    entity_of = entities.map(lambda side: side.to(device))
     known = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True).reshape(-1, 2)
     edges = graphs.map(lambda graph: LabeledEdges.of(graph, device))
     ends = Pair(plan.rows(), plan.columns)
-    alone = ends.zip(plan.num_entities).map(lambda side: _left(plan.values, *side))
-    asked = (plan.values > ASKED).nonzero().flatten()
-    pairs = entity_at.zip(ends).map(lambda side: side[0][side[1][asked]])
+    alone = ends.zip(plan.num_entities).map(
+        lambda side: _left(plan.values, *side, config.support_alone)
+    )
+    weighted = (plan.values > config.support_least).nonzero().flatten()
+    pairs = entity_of.zip(ends).map(lambda side: side[0][side[1][weighted]])
     del ends
     whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
-    is_seen = plan.values > FAINT
+    # All rounds but the last work on the cells that matter: a part of all cells.
+    is_seen = plan.values > config.support_faint
     seen = masked(whole, is_seen)
     now = replace(seen, values=plan.values[is_seen])
-    asked_of_seen = (now.values > ASKED).nonzero().flatten()
+    weighted_of_seen = (now.values > config.support_least).nonzero().flatten()
     del is_seen
     for done in range(rounds):
-        partners = Partners.of(now, entity_at, known, num_entities)
-        gains = weight * (pair_support(pairs, edges, partners) / UNIT).log1p()
-        weighed = replace(seen, values=seen.values.index_add(0, asked_of_seen, gains))
-        potentials = sparse_potentials(weighed, 1.0, config.sinkhorn_rounds, alone)
-        now = with_potentials(weighed, 1.0, potentials)
+        partners = Partners.of(now, entity_of, known, num_entities)
+        evidence = pair_evidence(pairs, edges, partners, config.support_shared)
+        gains = weight * (evidence / config.support_unit).log1p()
+        raised = replace(seen, values=seen.values.index_add(0, weighted_of_seen, gains))
+        potentials = sparse_potentials(raised, 1.0, config.sinkhorn_rounds, alone)
+        now = with_potentials(raised, 1.0, potentials)
         if progress is not None:
             progress(done + 1, rounds)
-    del now, seen, weighed
-    whole.values.index_add_(0, asked, gains)
-    # Whoever lost a partner may have potentials at which faint cells are faint no more.
+    del now, seen, raised
+    whole.values.index_add_(0, weighted, gains)
+    # An entity that lost its partner may have potentials that make faint cells matter.
     potentials = sparse_potentials(whole, 1.0, 1, alone, potentials)
     return with_potentials(whole, 1.0, potentials)
 
 
-def _left(values: Tensor, owners: Tensor, size: int) -> Tensor:
-    """(size,): an outside option, of what an entity's cells leave of 1."""
-    left = (1 - unordered_sum(values, owners, size)).clamp(min=LEAST_OUTSIDE)
+def _left(values: Tensor, owners: Tensor, size: int, least: float) -> Tensor:
+    """(size,): the outside option of each entity, from what its cells leave of 1."""
+    left = (1 - unordered_sum(values, owners, size)).clamp(min=least)
     return left.log() + SAME
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partners:
-    """Who is thought to be whose counterpart, and how surely."""
+    """The likely partner of each entity, and how likely it is."""
 
-    of_source: Tensor  # (source entities,) int64: the target entity; -1 without any
-    sure: Pair[Tensor]  # (entities,) float64 of each side; 0 without any
+    of_source: Tensor  # (source entities,) int64: the target entity; -1 for none
+    sure: Pair[Tensor]  # (entities,) float64 of each side; 0 for none
 
     @classmethod
     def of(
-        cls, plan: Similarity, entity_at: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
+        cls, plan: Similarity, entity_of: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
     ) -> Partners:
-        """Seeds, and the pairs of which each is the other's one best."""
+        """The seeds, and the pairs that have the highest value of both their entities, untied."""
         values, ends = plan.values.double(), Pair(plan.rows(), plan.columns)
         is_best = torch.ones_like(values, dtype=torch.bool)
         for owners, size in ends.zip(plan.num_entities):
             is_best &= _is_only_best(values, owners, size)
-        source = torch.cat([entity_at.source[ends.source[is_best]], seeds[:, 0]])
-        target = torch.cat([entity_at.target[ends.target[is_best]], seeds[:, 1]])
+        source = torch.cat([entity_of.source[ends.source[is_best]], seeds[:, 0]])
+        target = torch.cat([entity_of.target[ends.target[is_best]], seeds[:, 1]])
         values = torch.cat([values[is_best].clamp(max=1), values.new_ones(len(seeds))])
         partner = source.new_full((num_entities.source,), -1)
         partner[source] = target
@@ -121,74 +134,66 @@ class Partners:
 
 
 def _is_only_best(values: Tensor, owners: Tensor, size: int) -> Tensor:
-    """(cells,) bool: which are larger than all others of their entity."""
+    """(cells,) bool: whether a cell is larger than all others of its entity."""
     highest = values.new_full((size,), -torch.inf).scatter_reduce(0, owners, values, "amax")
     is_best = values == highest[owners]
     return is_best & (owners[is_best].bincount(minlength=size) == 1)[owners]
 
 
-def pair_support(pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners) -> Tensor:
-    """(pairs,) float64: how much the neighbors of its two ends speak for each pair.
+def pair_evidence(
+    pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners, least_shared: float
+) -> Tensor:
+    """(pairs,) float64: the neighbor evidence for each pair.
 
-    The sum, over every two edges of its ends that lead to partners, of how sure these are, times
-    how much the edges' kinds agree, over their siblings, on the side where these are more.
+    A sum over every edge of the source entity and every edge of the target entity that lead to
+    partners of each other: how sure these partners are, times the agreement of the edges' kinds,
+    over the larger number of siblings.
 
     Args:
         pairs: (n,) of each side: entities.
         edges: Of each side.
-        partners: Whom neighbors are matched with.
+        partners: The partners of neighbors.
+        least_shared: `support_shared`.
     """
-    agreement = _agreement(edges, partners)
+    agreement = _agreement(edges, partners, least_shared)
     sure = partners.sure.source
     parts = [sure.new_zeros(0)]
     for slab in _slabs(pairs, edges.source):
-        at, mine, theirs = _meeting(slab, edges, partners)
+        at, mine, theirs = edges_to_partners(slab, edges, partners.of_source)
         siblings = torch.maximum(edges.source.siblings[mine], edges.target.siblings[theirs])
-        spoken = sure[edges.source.neighbors(mine)] * agreement.of(edges, mine, theirs) / siblings
-        parts.append(unordered_sum(spoken, at, len(slab.source)))
+        terms = sure[edges.source.neighbors(mine)] * agreement.of(edges, mine, theirs) / siblings
+        parts.append(unordered_sum(terms, at, len(slab.source)))
     return torch.cat(parts)
 
 
 def _slabs(pairs: Pair[Tensor], edges: LabeledEdges) -> Iterator[Pair[Tensor]]:
-    """The pairs, as many at a time as have about `SLAB_EDGES` source edges."""
+    """The pairs, in parts of about as many source edges as a block has."""
     counts = lengths(edges.offsets)[pairs.source]
-    slab = counts.cumsum(0) // SLAB_EDGES[counts.device.type]
+    slab = counts.cumsum(0) // block_size("evidence", counts.device)
     sizes = slab.bincount().tolist()
     return (Pair(*ends) for ends in zip(*(torch.split(side, sizes) for side in pairs), strict=True))
 
 
-def _meeting(
-    pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(found,) each: a pair, an edge of its source and one of its target that lead to partners."""
-    at, mine = edges.source.of_entities(pairs.source)
-    partner = partners.of_source[edges.source.neighbors(mine)]
-    has_one = (partner >= 0).nonzero().flatten()
-    found, theirs = edges.target.between(pairs.target[at[has_one]], partner[has_one])
-    met = has_one[found]
-    return at[met], mine[met], theirs
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Agreement:
-    """How much kinds of edges go together."""
+    """How far two kinds of edges, one of each graph, correspond."""
 
     keys: Tensor  # (n,) int64, rising: source kind · target kinds + target kind
     values: Tensor  # (n,) float64 in [0, 1]
 
     def of(self, edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:
-        """(n,) float64: that of the kinds of these edges, 0 where they never met."""
+        """(n,) float64: the agreement of the kinds of these edges; 0 where none was counted."""
         keys = _kind_pairs(edges, mine, theirs)
-        if not self.keys.numel():
+        slots, is_there = find_sorted(self.keys, keys)
+        if not len(self.keys):
             return self.values.new_zeros(len(keys))
-        slots = torch.searchsorted(self.keys, keys).clamp(max=self.keys.numel() - 1)
-        return torch.where(self.keys[slots] == keys, self.values[slots], 0.0)
+        return torch.where(is_there, self.values[slots], 0.0)
 
 
-def _agreement(edges: Pair[LabeledEdges], partners: Partners) -> _Agreement:
-    """Of two kinds: edges between the same partners that have both, over a mean of each one's.
+def _agreement(edges: Pair[LabeledEdges], partners: Partners, least_shared: float) -> _Agreement:
+    """Of two kinds: the edges between the same partners, over the geometric mean of all edges.
 
-    The mean is the geometric. An edge counts as much as both its ends are sure.
+    An edge is weighted by how sure its two ends are.
     """
     matched = (partners.of_source >= 0).nonzero().flatten()
     weights = edges.zip(partners.sure).map(
@@ -199,7 +204,7 @@ def _agreement(edges: Pair[LabeledEdges], partners: Partners) -> _Agreement:
     )
     keys, counts = [], []
     for slab in _slabs(Pair(matched, partners.of_source[matched]), edges.source):
-        _, mine, theirs = _meeting(slab, edges, partners)
+        _, mine, theirs = edges_to_partners(slab, edges, partners.of_source)
         met, slots = torch.unique(_kind_pairs(edges, mine, theirs), return_inverse=True)
         keys.append(met)
         counts.append(unordered_sum(weights.source[mine], slots, len(met)))
@@ -209,7 +214,7 @@ def _agreement(edges: Pair[LabeledEdges], partners: Partners) -> _Agreement:
     both = unordered_sum(torch.cat(counts), slots, len(every))
     width = max(edges.target.num_kinds, 1)
     either = totals.source[every // width] * totals.target[every % width]
-    return _Agreement(every, both / either.sqrt().clamp(min=LEAST_MET))
+    return _Agreement(every, both / either.sqrt().clamp(min=least_shared))
 
 
 def _kind_pairs(edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:

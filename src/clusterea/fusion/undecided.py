@@ -1,4 +1,4 @@
-"""The entities that are still to be matched, in an order of their own."""
+"""The entities that are still to be matched, with their vectors."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from clusterea.numerics.cells import from_cells
 from clusterea.numerics.ties import mixed
 from clusterea.types import NO_ENTITIES, IntArray, Pair, Similarity
 
-ROWS = 1 << 17  # moved to the device at a time
+ROWS_AT_ONCE = 1 << 17  # moved to the device at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Undecided:
-    """What the views of a fusion work on: vectors and keys by place, not by entity.
+    """The working copy of these entities: the arrays have a row for each, not for all entities.
 
-    Places follow the entities' keys. So sums are added in the same order however the entities
+    Rows are sorted by the entities' keys. So sums are added in the same order however the entities
     are numbered, and the numbering shows in no digit of the result.
     """
 
-    entities: Pair[Tensor]  # (places,) int64: the entity at each place
-    vectors: Pair[Tensor]  # (places, dim) of length 1 at most; float16 where a GPU works on them
-    keys: Pair[Tensor]  # (places,) int64, what decides ties
+    entities: Pair[Tensor]  # (rows,) int64: the entity of each row
+    vectors: Pair[Tensor]  # (rows, dim) of length 1 at most; float16 where a GPU works on them
+    keys: Pair[Tensor]  # (rows,) int64, what decides ties
     num_entities: Pair[int]
 
     def without_vectors(self) -> Undecided:
-        """The same entities, when nothing is to be compared any more."""
+        """The same entities, when no cosine is needed any more."""
         return replace(
             self, vectors=self.vectors.map(lambda side: side.new_empty(0, side.shape[1]))
         )
 
     def by_entity(self, similarity: Similarity) -> Similarity:
-        """A matrix of places as one of entities."""
-        places = Pair(similarity.rows(), similarity.columns)
-        rows, columns = self.entities.zip(places).map(
+        """A matrix of such rows of both sides as a matrix of entities."""
+        rows, columns = self.entities.zip(Pair(similarity.rows(), similarity.columns)).map(
             lambda side: side[0].to(side[1].device)[side[1]]
         )
         return from_cells(rows, columns, similarity.values, self.num_entities)
 
     @property
-    def num_places(self) -> Pair[int]:
+    def num_rows(self) -> Pair[int]:
         return self.entities.map(len)
 
 
@@ -59,16 +58,21 @@ def undecided(
 ) -> Undecided:
     """The entities that may be linked and are in no seed.
 
-    Which of them have a counterpart is unknown. `structural` entities are never linked, so they
-    are left out like those of the seeds.
+    With several encoders, a vector has the rows of all encoders side by side, each scaled by the
+    root of its share. So the product of two vectors is the weighted mean of their cosines.
 
-    Where there are several encoders, a product of two vectors is the mean of their cosines,
-    weighted by their shares: the working copy has the rows of all side by side, each scaled by the
-    root of its share. `of_source`, (source entities, encoders), has shares of their own for source
-    entities: a product is then weighted by its row's.
+    A GPU holds the vectors in float16: half of the memory, and cosines that differ from those of
+    float32 by about 1e-5.
 
-    A GPU holds the vectors in float16, and every cosine is one of these: half of the memory, and
-    products that differ from those of float32 by some 1e-5.
+    Args:
+        encodings: (entities, dim) of each side, for each encoder.
+        seeds: (n, 2): whose entities are left out.
+        keys: (entities,) int64 of each side.
+        seed: Of the order of rows.
+        device: Where the vectors will be; that of the embeddings if not given.
+        shares: The weights of the encoders, which sum to 1; equal if not given.
+        of_source: (source entities, encoders): weights for each source entity, if not the same.
+        structural: Entities that are never linked, left out too.
     """
     device = device or encodings[0].source.device
     links = torch.asarray(seeds, dtype=torch.int64, device="cpu", copy=True).reshape(-1, 2)
@@ -91,13 +95,13 @@ def undecided(
         widths = [rows.shape[1] for rows in tables]
         vectors = torch.empty(len(free), sum(widths), dtype=kind, device=device)
         parts = torch.split(vectors, widths, dim=1)
-        for at, (rows, part, share) in enumerate(zip(tables, parts, shares, strict=True)):
-            for start in range(0, len(free), ROWS):
-                chosen = free[start : start + ROWS].to(rows.device)
+        for encoder, (rows, part, share) in enumerate(zip(tables, parts, shares, strict=True)):
+            for start in range(0, len(free), ROWS_AT_ONCE):
+                chosen = free[start : start + ROWS_AT_ONCE].to(rows.device)
                 moved = rows.index_select(0, chosen).to(device)
                 if own is not None and share:
-                    moved = moved * (own[chosen.cpu(), at] / share).unsqueeze(1).to(moved)
-                part[start : start + ROWS] = moved if share == 1 else moved * share**0.5
+                    moved = moved * (own[chosen.cpu(), encoder] / share).unsqueeze(1).to(moved)
+                part[start : start + ROWS_AT_ONCE] = moved if share == 1 else moved * share**0.5
         return free, vectors, all_keys[free]
 
     of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))

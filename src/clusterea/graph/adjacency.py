@@ -12,7 +12,7 @@ from clusterea.types import IntArray, KnowledgeGraph
 
 
 def weighted_adjacency(graph: KnowledgeGraph) -> SparseMatrix:
-    """(entities, entities): D^-½ (A + I) D^-½; row v weighs whom v hears from, itself included."""
+    """(entities, entities): D^-½ (A + I) D^-½; row v weighs the messages that v receives."""
     nodes = graph.num_entities
     to_tail, to_head = triple_weights(graph)
     everyone = np.arange(nodes)

@@ -1,4 +1,4 @@
-"""What the structure of two graphs can't tell: said before a run, and where training fails."""
+"""Warnings about graphs whose structure is not enough to align them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from clusterea.graph.functionality import distinct
 from clusterea.types import NO_ENTITIES, AlignmentTask, IntArray, KnowledgeGraph, Pair
 
-FEWEST = 20  # edges between seeds that tell whether the graphs have edges in common
-MOST_SEEDS = 50_000  # more tell no more
-LARGEST = 200_000  # entities of a graph that is searched for twins and for who has no path
+FEWEST = 20  # edges between seeds, for a verdict on whether the graphs share edges
+MOST_SEEDS = 50_000  # more would not change the verdict
+LARGEST = 200_000  # entities of a graph that is searched for twins and unreachable entities
 WORTH_SAYING = 0.1  # share of a graph's entities without a path to a seed; most graphs have a few
-DEVIATIONS = 3.0  # standard deviations above chance that are no chance
+DEVIATIONS = 3.0  # standard deviations above chance from which it is not chance
 
 NOBODY = NO_ENTITIES.source
 
 
 def structure_problems(task: AlignmentTask) -> list[str]:
-    """Why links will be few or wrong, whatever the settings: one sentence each; mostly none."""
+    """Reasons why links will be few or wrong with any settings, one sentence each; mostly none."""
     if min(task.num_undecided) <= 0:
         return ["Every entity of a graph is in a seed, so there is nothing left to match."]
     problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]

@@ -1,4 +1,4 @@
-"""Neighbourhood expansion: from some nodes to all that their embeddings are computed from."""
+"""Neighborhood expansion: from some nodes to all that their embeddings are computed from."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from clusterea.graph.union import UnionGraph
-from clusterea.numerics.segments import lengths, offsets_of, owners
+from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
 from clusterea.numerics.sparse_matmul import SparseMatrix
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One hop: `receivers` hear from some of `senders`. Ids of edges are local to the block."""
+    """One hop: `receivers` receive from some of `senders`. Ids of edges are local to the block."""
 
     nodes: Tensor  # (senders,) the graph's node ids, rising
     receivers: Tensor  # (receivers,) where the receivers stand among `nodes`
@@ -46,7 +46,7 @@ class Block:
 
 
 def whole_block(graph: UnionGraph, start: int, stop: int) -> Block:
-    """The full neighbourhoods of nodes `start` to `stop`; local ids are the graph's own."""
+    """The full neighborhoods of nodes `start` to `stop`; local ids are the graph's own."""
     first, last = int(graph.offsets[start]), int(graph.offsets[stop])
     offsets = graph.offsets[start : stop + 1] - first
     return Block(
@@ -65,14 +65,9 @@ def incidence(graph: UnionGraph, nodes: Tensor) -> SparseMatrix:
     """(nodes, relations): the mean over the distinct relations on each node's edges."""
     starts = graph.incident_offsets.index_select(0, nodes)
     counts = graph.incident_offsets.index_select(0, nodes + 1) - starts
-    offsets = offsets_of(counts)
-    total = int(offsets[-1])
-    owner = owners(offsets, total)
-    places = torch.arange(total, device=nodes.device) + (starts - offsets[:-1]).index_select(
-        0, owner
-    )
-    relations = graph.incident_relations.index_select(0, places)
-    return SparseMatrix.means(offsets, relations, graph.num_relations)
+    _, positions = ranges(starts, counts)
+    relations = graph.incident_relations.index_select(0, positions)
+    return SparseMatrix.means(offsets_of(counts), relations, graph.num_relations)
 
 
 class Expander:
@@ -89,8 +84,8 @@ class Expander:
     ) -> list[Block]:
         """The blocks from `nodes` outwards: block 0 ends at `nodes`, the last is the widest.
 
-        The receivers of block i + 1 are the nodes of block i. With a fan-out, each node hears from
-        at most so many neighbours, drawn without replacement; without, from all.
+        The receivers of block i + 1 are the nodes of block i. With a fan-out, each node receives
+        from at most so many neighbors, drawn without replacement; without, from all.
         """
         blocks = []
         for _ in range(hops):
@@ -106,8 +101,8 @@ class Expander:
         offsets = offsets_of(taken)
         total = int(offsets[-1])
         owner = owners(offsets, total)
-        # The edge's place among its node's neighbours: 0, 1, …, or drawn where there are more.
-        place = torch.arange(total, device=nodes.device) - offsets.index_select(0, owner)
+        # The edge's rank among its node's neighbors: 0, 1, …, or drawn where there are more.
+        rank = torch.arange(total, device=nodes.device) - offsets.index_select(0, owner)
         if fanout is not None:
             crowded = (degrees > fanout).nonzero().flatten()
             drawn = draw_without_replacement(
@@ -116,9 +111,9 @@ class Expander:
             slots = offsets.index_select(0, crowded)[:, None] + torch.arange(
                 fanout, device=nodes.device
             )
-            place.index_copy_(0, slots.flatten(), drawn.flatten())
+            rank.index_copy_(0, slots.flatten(), drawn.flatten())
         starts = self._graph.offsets.index_select(0, nodes)
-        edges = starts.index_select(0, owner) + place
+        edges = starts.index_select(0, owner) + rank
         neighbors = self._graph.neighbors.index_select(0, edges)
         everyone = self._distinct(nodes, neighbors)
         return Block(
@@ -133,10 +128,10 @@ class Expander:
         )
 
     def _distinct(self, nodes: Tensor, neighbors: Tensor) -> Tensor:
-        """All nodes that occur, rising; `_position` then tells where each stands.
+        """All nodes that occur, rising; `_position` then has the index of each among them.
 
-        Marking and scanning a byte a node beats sorting the edges until graphs are far larger than
-        memory, and unlike a hash table it gives the same order every time.
+        Marking and scanning a byte for each node is faster than sorting the edges, and unlike a
+        hash table it always gives the same order.
         """
         self._marked[nodes] = True
         self._marked[neighbors] = True

@@ -1,4 +1,4 @@
-"""How much a relation says about its ends (appendix B of the paper)."""
+"""Functionality: how well a relation identifies its ends (appendix B of the paper)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from clusterea.types import IntArray, KnowledgeGraph
 
-FLOOR = 0.3  # as in the original GCN-Align: no relation says next to nothing
+FLOOR = 0.3  # the least weight of a relation, as in the original GCN-Align
 
 
 def functionality(graph: KnowledgeGraph) -> NDArray[np.float64]:
@@ -23,12 +23,12 @@ def inverse_functionality(graph: KnowledgeGraph) -> NDArray[np.float64]:
 def triple_weights(graph: KnowledgeGraph) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(triples,) each: the weight of a triple towards its tail, ifun(r), and its head, fun(r).
 
-    So a hub is heard in full by those around it, and hears each of them little. The other way
-    round, as appendix B could be read too, costs GCN-Align 4 to 8 points.
+    So the neighbors of a hub receive its message in full, and it receives little from each. To
+    weigh the other way round, as appendix B could be read too, costs GCN-Align 4 to 8 points.
     """
 
     def floored(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        # A triple from an entity to itself adds nothing to what the self-loop says.
+        # A triple from an entity to itself adds nothing to the self-loop.
         weights = np.maximum(values, FLOOR)[graph.relations]
         return np.where(graph.heads == graph.tails, 0.0, weights)
 

@@ -1,4 +1,4 @@
-"""`LabeledEdges`: who is joined to whom, and by which relation in which direction, to look up."""
+"""`LabeledEdges`: the edges of each entity, with their relation and direction, to look up."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clusterea.numerics.lookup import find_sorted
 from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
-from clusterea.types import KnowledgeGraph
+from clusterea.types import KnowledgeGraph, Pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledEdges:
-    """Every triple from both its ends, once; loops are left out.
+    """Every triple as an edge of its head and an edge of its tail; loops are left out.
 
-    The kind of an edge is its relation, where the entity is the head, or else that relation plus
-    the number of relations.
+    The kind of an edge is its relation where the entity is the head, and relation + number of
+    relations where it is the tail.
     """
 
     offsets: Tensor  # (entities + 1,) int64: where an entity's edges begin
@@ -52,27 +53,47 @@ class LabeledEdges:
         return self.keys.numel()
 
     def entities(self) -> Tensor:
-        """(edges,): whose edge each is."""
+        """(edges,): the entity of each edge."""
         return owners(self.offsets, len(self))
 
     def neighbors(self, edges: Tensor | None = None) -> Tensor:
-        """(edges,): whom each leads to; of all, or of these."""
+        """(edges,): the entity at the other end, of all edges or of these."""
         keys = self.keys if edges is None else self.keys[edges]
         return keys % max(self.num_entities, 1)
 
+    def num_neighbors(self) -> Tensor:
+        """(entities,): the distinct neighbors of each entity."""
+        pairs: Tensor = torch.unique_consecutive(self.keys)
+        return (pairs // max(self.num_entities, 1)).bincount(minlength=self.num_entities)
+
     def of_entities(self, entities: Tensor) -> tuple[Tensor, Tensor]:
-        """(found,) each: the place in `entities`, and an edge of the one there."""
+        """(found,) each: an index into `entities`, and an edge of that entity."""
         return ranges(self.offsets[entities], lengths(self.offsets).index_select(0, entities))
 
     def between(self, entities: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-        """(found,) each: the place of a pair, and an edge that joins it."""
+        """(found,) each: the index of a pair, and an edge between the two."""
         keys = entities * self.num_entities + others
-        begin = torch.searchsorted(self.keys, keys)
-        # Few pairs are joined: only of these is it asked where their edges end.
-        hits = torch.zeros_like(keys, dtype=torch.bool)
-        if len(self):
-            hits = self.keys[begin.clamp(max=len(self) - 1)] == keys
-        joined = hits.nonzero().flatten()
+        begin, is_joined = find_sorted(self.keys, keys)
+        # Few pairs are joined: the ends of their edges are looked up for these only.
+        joined = is_joined.nonzero().flatten()
         begin, keys = begin[joined], keys[joined]
         at, edges = ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
         return joined[at], edges
+
+
+def edges_to_partners(
+    pairs: Pair[Tensor], edges: Pair[LabeledEdges], partner: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(found,) each: a pair, an edge of its source, an edge of its target that lead to partners.
+
+    Args:
+        pairs: (n,) of each side: entities.
+        edges: Of each side.
+        partner: (source entities,): the target entity, -1 for none.
+    """
+    at, mine = edges.source.of_entities(pairs.source)
+    partners = partner[edges.source.neighbors(mine)]
+    has_one = (partners >= 0).nonzero().flatten()
+    found, theirs = edges.target.between(pairs.target[at[has_one]], partners[has_one])
+    kept = has_one[found]
+    return at[kept], mine[kept], theirs

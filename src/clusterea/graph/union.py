@@ -80,7 +80,7 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
         target.triples + np.array([source.num_entities, source.num_relations, source.num_entities]),
     )
     heads, names, tails = np.concatenate(list(shifted)).T
-    # The tail hears from the head under r, the head from the tail under the inverse of r.
+    # The tail receives from the head by r, the head from the tail by the inverse of r.
     receivers = np.concatenate([tails, heads])
     senders = np.concatenate([heads, tails])
     labels = np.concatenate([names, names + relations])

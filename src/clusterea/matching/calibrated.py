@@ -1,4 +1,4 @@
-"""`calibrated`: an alignment whose confidences are chances, without the links not worth giving."""
+"""`calibrated`: an alignment with probabilities as confidence, without links that lower F1."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clusterea.matching.calibration import (
     abstain_below,
     calibrate_held_out,
     held_out,
-    touches,
 )
 from clusterea.matching.features import FEATURES, link_features
+from clusterea.numerics.lookup import verdicts
 from clusterea.types import Alignment, AlignmentTask, Similarity
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
@@ -24,10 +24,10 @@ EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedConfidence:
-    """How sure links are, as a trial has shown it."""
+    """How confidence is computed, fitted on a trial alignment."""
 
     calibration: Calibration
-    least: float  # links below it cost more precision than they bring recall
+    least: float  # confidence threshold: links below it lower the expected F1
     examples: int  # links with a known verdict that it was fitted on
 
 
@@ -36,13 +36,13 @@ def fit_confidence(
 ) -> FittedConfidence | None:
     """Fitted on an alignment in which entities of held-out pairs are matched like any others.
 
-    None where fewer than `FEWEST` links touch one of these.
+    None if fewer than `FEWEST` links have an entity of these.
 
     Args:
         trial: Of all entities but those of the task's seeds.
         similarity: What it was made of.
-        task: Its seeds are those that were learned from.
-        pairs: (n, 2): those that nothing has learned from.
+        task: Its seeds are those that training used.
+        pairs: (n, 2): the held-out pairs, which nothing was trained on.
     """
     known = held_out(trial.links, pairs)
     if len(known.links) < FEWEST:
@@ -57,30 +57,30 @@ def fit_confidence(
 def chances(
     links: Tensor, scores: Tensor, similarity: Similarity, task: AlignmentTask, pairs: Tensor
 ) -> Tensor:
-    """(links,): how likely each is right, as those show that touch a held-out pair.
+    """(links,): the probability that each is right, fitted on held-out pairs.
 
-    A link that touches one half of the held-out pairs is judged as the other half teaches, so that
-    it is as sure as if nothing were known of it. The scores, where fewer than `FEWEST` touch one.
+    A link with an entity of one half of the held-out pairs is scored by the fit on the other half,
+    so that it is not scored by itself. With fewer than `FEWEST` such links, the scores come back.
 
     Args:
         links: (n, 2): source entity, target entity; each entity once.
         scores: (n,): theirs.
         similarity: What they were taken from.
-        task: Its seeds are those that were learned from.
-        pairs: (n, 2): those that nothing has learned from.
+        task: Its seeds are those that training used.
+        pairs: (n, 2): the held-out pairs, which nothing was trained on.
     """
     known = held_out(links, pairs)
     if len(known.links) < FEWEST:
         return scores
     features = link_features(similarity, links, task)
 
-    def taught(by: HeldOut) -> Tensor:
+    def fitted(by: HeldOut) -> Tensor:
         return calibrate_held_out(features, by, task.num_undecided, EXPECTED).confidence(features)
 
-    sure = taught(known)
+    sure = fitted(known)
     halves = [held_out(links, pairs[start::2]) for start in (0, 1)]
     for own, other in (halves, halves[::-1]):
-        sure[own.links] = taught(other)[own.links]
+        sure[own.links] = fitted(other)[own.links]
     return sure
 
 
@@ -92,14 +92,14 @@ def calibrated(
     *,
     abstain: bool,
 ) -> Alignment:
-    """The alignment with the chance that each link is right as its confidence.
+    """The alignment with the probability that each link is right as its confidence.
 
     Args:
         alignment: Of all entities that no seed decides.
         similarity: What it was made of, or what was made before seeds rejoined.
         task: With all seeds.
         confidence: From `fit_confidence`.
-        abstain: Whether links that are not worth giving are left out.
+        abstain: Whether links that lower the expected F1 are left out.
     """
     sure = confidence.calibration.confidence(link_features(similarity, alignment.links, task))
     order = sure.argsort(descending=True, stable=True)
@@ -110,13 +110,14 @@ def calibrated(
 
 
 def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:
-    """The links that touch none of these pairs; the others' ends are neither here nor unmatched."""
-    kept = ~touches(alignment.links, pairs.to(alignment.links.device))
+    """The links without an entity of these pairs. `unmatched` stays as it is."""
+    is_judged, _ = verdicts(alignment.links, pairs.to(alignment.links.device))
+    kept = ~is_judged
     return Alignment(alignment.links[kept], alignment.confidence[kept], alignment.unmatched)
 
 
 def merged(one: Alignment, other: Alignment) -> Alignment:
-    """The links of both, the surest first; `other` says who is unmatched."""
+    """The links of both, the most confident first, with the `unmatched` of the second."""
     links = torch.cat([one.links, other.links])
     sure = torch.cat([one.confidence, other.confidence])
     order = sure.argsort(descending=True, stable=True)

@@ -1,4 +1,4 @@
-"""`calibrate`: the chance that a link is right, and from which chance on it is worth giving."""
+"""`calibrate`: the probability that a link is right, and the threshold for giving it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clusterea.numerics.lookup import verdicts
 from clusterea.types import IntArray, Pair
 
-FEWEST = 20  # examples that a relation is fitted to; fewer tell how many are right, no more
+FEWEST = 20  # examples for a fit; with fewer, all links get the same confidence
 RIDGE = 0.3  # weight of the squared coefficients; 3 would make the surest links underconfident
 TRUST = 3.0  # ridge weight on the distance from the expected coefficients
 STEPS = 100  # Newton's; it takes some 10
 CLOSE = 1e-9  # a step that moves no coefficient further is the last
 SHARPNESS = 12  # in `num_matchable` a link weighs its confidence to this power
-LARGEST_SHIFT = 30.0  # of a logit: what is left of any chance is nothing
-HALVINGS = 40  # of it: the last is far below what shows
+LARGEST_SHIFT = 30.0  # of a logit: any probability is then about 0
+HALVINGS = 40  # in the search for the shift
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """A logistic relation between standardized features and being right."""
+    """A logistic regression of being right on standardized features."""
 
     means: Tensor  # (features,) float64, as are all
     scales: Tensor  # (features,): standard deviations; 1 where a feature is constant
@@ -41,7 +42,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """The links that touch a held-out pair, and so are known to be right or wrong."""
+    """The links that have an entity of a held-out pair, so that they are known right or wrong."""
 
     links: Tensor  # (n,) int64: their positions
     is_right: Tensor  # (n,) bool
@@ -54,22 +55,15 @@ class HeldOut:
 
 
 def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
-    """What `pairs`, which no encoder has learned, say about `links`.
+    """Which `links` are right and wrong, by pairs that no encoder was trained on.
 
     Args:
         links: (n, 2): source entity, target entity.
         pairs: (m, 2), one-to-one.
     """
     known = torch.asarray(pairs, dtype=torch.int64, device=links.device, copy=True).reshape(-1, 2)
-    at = touches(links, known).nonzero().flatten()
-    width = int(torch.cat([links, known])[:, 1].max()) + 1 if len(at) else 1
-    right = torch.isin(links[at, 0] * width + links[at, 1], known[:, 0] * width + known[:, 1])
-    return HeldOut(at, right, len(known))
-
-
-def touches(links: Tensor, pairs: Tensor) -> Tensor:
-    """(n,) bool: which links have an entity of `pairs` at either end."""
-    return torch.isin(links[:, 0], pairs[:, 0]) | torch.isin(links[:, 1], pairs[:, 1])
+    is_judged, is_right = verdicts(links, known)
+    return HeldOut(is_judged.nonzero().flatten(), is_right[is_judged], len(known))
 
 
 def calibrate(
@@ -80,20 +74,18 @@ def calibrate(
     among: Tensor | None = None,
     expected: Sequence[float] | None = None,
 ) -> Calibration:
-    """The relation that is likeliest for the examples: ridge logistic regression, by Newton.
+    """Ridge logistic regression on the examples, fitted by Newton's method.
 
-    It is not fitted to a target of 1 for right and 0 for wrong but to (r + 1) / (r + 2) and
-    1 / (w + 2), where r and w count the examples (Platt, 1999). So nothing is ever sure, and
-    examples that are all right make every link as likely: (r + 1) / (r + 2). Fewer than `FEWEST`
-    examples give all links one confidence, (r + 1) / (r + w + 2), and none at all 1/2. A constant
-    feature has no part.
+    The targets are not 1 for right and 0 for wrong but (r + 1) / (r + 2) and 1 / (w + 2), where r
+    and w count the right and wrong examples (Platt, 1999). So no link gets a confidence of 0 or 1,
+    and if all examples are right, every link gets (r + 1) / (r + 2). With fewer than `FEWEST`
+    examples all links get (r + 1) / (r + w + 2). Constant features are ignored.
 
     Args:
         features: (examples, features), finite.
         is_right: (examples,) bool.
         weights: (examples,): how many links each stands for; 1 if not given.
-        among: (links, features): those that features are standardized by; the examples if not
-            given.
+        among: (links, features): features are standardized by these; by the examples if not given.
         expected: Expected coefficients, in the features' own units; the fit is shrunk toward
             them. 0 if not given.
     """
@@ -123,7 +115,7 @@ def calibrate_held_out(
     undecided: Pair[int],
     expected: Sequence[float] | None = None,
 ) -> Calibration:
-    """The relation for links of entities that have a counterpart, as the held-out pairs show it.
+    """The calibration for links of entities that have a counterpart, from held-out pairs.
 
     A right link is among the examples if its one pair is held out. A wrong link between entities of
     two pairs has two chances, and would be there twice as often as it should: so a wrong example
@@ -151,16 +143,17 @@ def calibrate_held_out(
 def num_matchable(confidence: Tensor, known: HeldOut, most: int) -> float:
     """An estimate of how many undecided entities of a side have a counterpart.
 
-    Of those that have one, the same share is found so sure as of the held-out pairs. All that are
-    found so sure are about the sum of their confidences. The quotient is the estimate. Links
-    between two entities without counterparts add to that sum, but few of these are very sure. So
-    each link counts its confidence to the power of `SHARPNESS` (positive and unlabeled examples:
-    Elkan and Noto, 2008). No single example decides, as it would at a threshold.
+    The estimate is the number of confident right links over the share of held-out pairs that are
+    found with confidence (learning from positive and unlabeled examples: Elkan and Noto, 2008). A
+    link is weighted by its confidence to the power of `SHARPNESS`: a wrong link between two
+    entities without counterparts is seldom very confident, and without a threshold no single
+    example decides.
 
     Args:
         confidence: (links,): of all links.
-        known: What the held-out pairs say about some of them.
-        most: More cannot be: the undecided entities of the smaller side. Also where none is found.
+        known: From `held_out`.
+        most: The undecided entities of the smaller side: an upper bound. Also the result if no
+            held-out pair is found.
     """
     sure = confidence.double().cpu()
     counts = sure**SHARPNESS
@@ -171,20 +164,20 @@ def num_matchable(confidence: Tensor, known: HeldOut, most: int) -> float:
 
 
 def abstain_below(confidence: Tensor, known: HeldOut, most: int) -> float:
-    """The confidence from which on links are given, for the highest F1 of all that are given.
+    """The confidence threshold with the highest expected F1.
 
     F1 = 2 C / (L + N): L links are given, C of them right, of N that exist. N is `num_matchable`.
-    The confidence is that of links which touch an entity with a counterpart. The others are wrong,
-    but no held-out pair tells. If they look like other wrong links, they make the odds of being
-    right smaller by one factor, the same for all links: that with which as many links are right as
-    there must be, N times the share of held-out pairs found. A link is worth giving if it is right
-    with a chance of F1 / 2: where all have counterparts, and most are found, few are left out.
+    The confidence holds for links that have an entity with a counterpart. All other links are
+    wrong, but no held-out pair shows it. Assume that they look like other wrong links: then the
+    odds of all links shrink by one factor. It is chosen so that the expected number of right links
+    is N times the share of held-out pairs found. A link raises F1 if its probability is above
+    F1 / 2, so few are left out where most entities have counterparts and are found.
 
-    0, which is every link, where no held-out pair is found.
+    0, which keeps every link, if no held-out pair is found.
 
     Args:
         confidence: (links,): of all links.
-        known: What the held-out pairs say about some of them.
+        known: From `held_out`.
         most: The undecided entities of the smaller side.
     """
     if not len(known.found):
@@ -199,7 +192,7 @@ def abstain_below(confidence: Tensor, known: HeldOut, most: int) -> float:
 
 
 def _lowered(confidence: Tensor, total: float) -> Tensor:
-    """(links,): chances whose odds are smaller by one factor, and which sum to `total` at most."""
+    """(links,): probabilities with all odds shrunk by one factor, so that they sum to `total`."""
     logits = confidence.logit(eps=1e-6)
     low, high = -LARGEST_SHIFT, 0.0
     for _ in range(HALVINGS):
@@ -216,12 +209,12 @@ def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
     if not len(rows):
         return rows.new_zeros(rows.shape[1]), rows.new_ones(rows.shape[1])
     means, scales = rows.mean(0), rows.std(0, correction=0)
-    # What is left of a constant after rounding is no scale.
+    # A constant has a deviation that is only rounding.
     return means, torch.where(scales > 1e-6 * means.abs(), scales, 1.0)
 
 
 def _newton(rows: Tensor, goal: Tensor, weight: Tensor, center: Tensor, ridge: Tensor) -> Tensor:
-    """(columns,): what minimizes the cross entropy and the ridge.
+    """(columns,): the coefficients that minimize cross entropy plus ridge.
 
     Args:
         rows: (examples, columns).

@@ -1,4 +1,4 @@
-"""`Cells`: pairs to choose from, in one strict order that owes nothing to the entities' ids."""
+"""`Cells`: pairs to choose from, in one strict order that does not depend on entity ids."""
 
 from __future__ import annotations
 

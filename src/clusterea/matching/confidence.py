@@ -1,4 +1,4 @@
-"""`confidence`: how sure a link is, from its score and its rivals'."""
+"""`confidence`: of a link, from its score and the scores of its rivals."""
 
 from __future__ import annotations
 

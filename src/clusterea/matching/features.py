@@ -1,13 +1,14 @@
-"""`link_features`: what tells right links from wrong ones."""
+"""`link_features`: features that tell right links from wrong ones."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
 from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import offsets_of, segment_sum
-from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
+from clusterea.types import AlignmentTask, IntArray, Pair, Similarity
 
 # Each with its expected coefficient in the log odds that a link is right: means of fits to all
 # links of generated pairs (`benchmarks/alignment_accuracy.py --coefficients`). Features that repeat
@@ -20,9 +21,10 @@ FEATURES = {
     "column best": 0.0,
     "source degree": 0.0,  # log(1 + distinct neighbors)
     "target degree": 0.0,
-    "support": 1.8,  # log(1 + neighbors of the source whose partner is a neighbor of the target)
-    "rare support": 0.0,  # log(1 + the same, each by how few neighbors it has itself)
-    "source share": 1.4,  # of the source's neighbors, those that support
+    # Matched neighbors: neighbors of the source whose partner is a neighbor of the target.
+    "matched neighbors": 1.8,  # log(1 + their number)
+    "rare matched neighbors": 0.0,  # log(1 + the same, where those with few neighbors weigh more)
+    "source share": 1.4,  # of the source's neighbors that are matched neighbors
     "target share": 1.9,
 }
 
@@ -31,13 +33,13 @@ FEATURES = {
 def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) -> Tensor:
     """(links, features) float32, in the order of `FEATURES`, on the similarity's device.
 
-    Relations and directions of triples play no part, nor do loops. Beside the similarity it takes
-    some 12 bytes a cell, and time for a few passes over the cells.
+    Relations, directions and loops are ignored. Takes some 12 bytes for each cell beside the
+    similarity, and a few passes over the cells.
 
     Args:
         similarity: Scores of source × target. A link without a cell scores the least of all.
         links: (n, 2): source entity, target entity; each source once.
-        task: Its graphs tell neighbors, and its seeds the partners of those that have no link.
+        task: Its graphs give the neighbors, and its seeds are partners like the links.
     """
     device = similarity.values.device
     links = links.to(device)
@@ -46,11 +48,11 @@ def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) ->
     score, is_cell = _scores(similarity, links)
     row = _rivals(values, rows, sizes.source, links[:, 0], score, is_cell)
     column = _rivals(values, similarity.columns, sizes.target, links[:, 1], score, is_cell)
-    edges = task.graphs.map(lambda graph: _edges(graph, device))
-    degrees = edges.zip(task.graphs).map(lambda side: _degrees(side[0], side[1].num_entities))
+    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, device))
+    degrees = edges.map(LabeledEdges.num_neighbors)
     own = Pair(degrees.source[links[:, 0]], degrees.target[links[:, 1]])
-    support, rare = _support(edges, degrees, _partners(links, task.seeds, sizes.source))
-    supported = support[links[:, 0]]
+    partner = _partners(links, task.seeds, sizes.source)
+    matched, rare = _matched_neighbors(links, edges, degrees, partner)
     return torch.stack(
         [
             score,
@@ -60,10 +62,10 @@ def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) ->
             (score >= column).float(),
             own.source.float().log1p(),
             own.target.float().log1p(),
-            supported.log1p(),
-            rare[links[:, 0]].log1p(),
-            supported / own.source.clamp(min=1),
-            supported / own.target.clamp(min=1),
+            matched.log1p(),
+            rare.log1p(),
+            matched / own.source.clamp(min=1),
+            matched / own.target.clamp(min=1),
         ],
         dim=1,
     )
@@ -102,21 +104,6 @@ def _rivals(
     return torch.where(is_alone, second[entities], first[entities])
 
 
-def _edges(graph: KnowledgeGraph, device: torch.device) -> Tensor:
-    """(edges,) int64, rising: entity · n + neighbor, both ways, of all that a triple joins."""
-    triples = torch.tensor(graph.triples, device=device)
-    heads, tails = triples[:, 0], triples[:, 2]
-    size = graph.num_entities
-    keys = torch.cat([heads * size + tails, tails * size + heads])
-    distinct: Tensor = torch.unique(keys[(heads != tails).repeat(2)])
-    return distinct
-
-
-def _degrees(edges: Tensor, size: int) -> Tensor:
-    """(entities,): distinct neighbors."""
-    return (edges // max(size, 1)).bincount(minlength=size)
-
-
 def _partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     """(source entities,): the partner by link or seed, -1 without one."""
     known = torch.tensor(seeds, device=links.device)
@@ -126,27 +113,18 @@ def _partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     return partner
 
 
-def _support(edges: Pair[Tensor], degrees: Pair[Tensor], partner: Tensor) -> tuple[Tensor, Tensor]:
-    """(source entities,) each: the support of everyone's own link, plain and for rare neighbors.
+def _matched_neighbors(
+    links: Tensor, edges: Pair[LabeledEdges], degrees: Pair[Tensor], partner: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(links,) each: neighbors of the source whose partner is a neighbor of the target.
 
-    Hubs are neighbors of everybody, and support any link: the second counts a neighbor
-    1 / log(2 + its distinct neighbors on both sides).
+    Their number, and a weighted number. Hubs are neighbors of everybody and say little: a neighbor
+    weighs 1 / log(2 + distinct neighbors of it and its partner).
     """
-    width = degrees.target.numel()
-    heads = edges.source // max(degrees.source.numel(), 1)
-    others = edges.source - heads * degrees.source.numel()
-    mine, theirs = partner[heads], partner[others]
-    agrees = (mine >= 0) & (theirs >= 0)
-    agrees &= _is_member(mine * width + theirs, edges.target)
-    total = degrees.source[others] + degrees.target[theirs.clamp(min=0)]
-    offsets = offsets_of(degrees.source)
-    rare = agrees / (2.0 + total).log()
-    return segment_sum(agrees.float(), offsets), segment_sum(rare, offsets)
-
-
-def _is_member(values: Tensor, rising: Tensor) -> Tensor:
-    """Whether each of `values` occurs in `rising`."""
-    if not rising.numel():
-        return torch.zeros_like(values, dtype=torch.bool)
-    slots = torch.searchsorted(rising, values).clamp(max=rising.numel() - 1)
-    return rising[slots] == values
+    at, mine, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
+    size = max(edges.source.num_entities, 1)
+    distinct = torch.unique(at * size + edges.source.neighbors(mine))  # whatever the relations
+    at, neighbors = distinct // size, distinct % size
+    total = degrees.source[neighbors] + degrees.target[partner[neighbors]]
+    counts = at.bincount(minlength=len(links))
+    return counts.float(), segment_sum(1 / (2.0 + total).log(), offsets_of(counts))

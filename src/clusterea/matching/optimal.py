@@ -29,7 +29,7 @@ def optimal(cells: Cells) -> Cells:
     """
     if not len(cells):
         return cells
-    # Two mixtures: with one, entities of the same name would stand at the same place.
+    # Two mixtures: with one, entities of the same name would have the same rank.
     sources = _places(cells.ends.source, mixed(cells.keys.source, cells.seed))
     targets = _places(cells.ends.target, mixed(cells.keys.target, cells.seed + 1))
     rows, columns = int(sources.max()) + 1, int(targets.max()) + 1
@@ -52,7 +52,7 @@ def optimal(cells: Cells) -> Cells:
 
 
 def _places(ends: Tensor, hashes: Tensor) -> IntArray:
-    """(cells,): the place of each cell's entity when those that occur are ordered by hash."""
+    """(cells,): the rank of each cell's entity when those that occur are ordered by hash."""
     entities, index = torch.unique(ends, return_inverse=True)
-    places = hashes[entities].argsort(stable=True).argsort()
-    return places[index].cpu().numpy()
+    ranks = hashes[entities].argsort(stable=True).argsort()
+    return ranks[index].cpu().numpy()

@@ -1,4 +1,4 @@
-"""Balance: classes of which none is much larger than the others."""
+"""Balanced classes: none is much larger than the mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 def balanced(scores: Tensor, largest_share: float) -> Tensor:
     """(n,) int64: the best class of each row, but no class with more than its share of rows.
 
-    A class that is too large gives up the rows that lose least by it, each to its best class among
+    A class that is too large gives up the rows that lose least. Each goes to its best class among
     those that have not given up any.
 
     Args:

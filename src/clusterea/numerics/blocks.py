@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 29}  # of a block at a time, where it is made anew
+CELL_BYTES = 8  # of a block while its best cells are taken
 SPARE = 16  # cells looked at beyond k, where it is not clear which are the k best
 CLOSE = 1e-5  # more than the rounding of a product, if its factors are as given
 
@@ -31,13 +32,13 @@ def best_of_block(
 ) -> tuple[Tensor, Tensor]:
     """(cells,) rows and (cells,) columns: the k best of each row and the k best of each column.
 
-    The block is s_i · t_j + shift_i + shift_j, made anew in slabs. Products of tie vectors weigh
-    in, so that no tie is left to the order of rows; and where rounded products are too close to
-    tell, exact ones do, so that no slab shows.
+    The block is s_i · t_j + shift_i + shift_j, computed in slabs. Products of tie vectors are
+    added, so ties are not decided by the order of rows. Where rounded products are too close to
+    tell, exact ones decide, so the slab size does not change the result.
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
     sides = vectors.zip(ties).map(lambda side: torch.cat([side[0], side[1].to(side[0])], dim=1))
-    cells = slab_cells or SLAB_CELLS[sides.source.device.type]
+    cells = slab_cells or fitting_size("best cells", sides.source.device, CELL_BYTES)
     columns = _best(sides.source, sides.target, shifts.target, k, cells)  # (m, k)
     rows = _best(sides.target, sides.source, shifts.source, k, cells)  # (n, k)
     width = len(sides.target)
@@ -69,7 +70,7 @@ def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -
 
 
 def _exact(left: Tensor, right: Tensor, shift: Tensor, columns: Tensor, k: int) -> Tensor:
-    """(m, k): the best k of each row's columns, by products that are not rounded."""
+    """(m, k): the best k of each row's columns, by exact products."""
     own = torch.arange(len(columns), device=columns.device).repeat_interleave(columns.shape[1])
     pairs = own, columns.flatten()
     cosines = pair_dots(left[:, :-DIMENSIONS], right[:, :-DIMENSIONS], *pairs)

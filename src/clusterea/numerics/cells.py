@@ -1,4 +1,4 @@
-"""Operations on the cells of sparse similarities: never dense, absent cells stay absent."""
+"""Operations on the cells of sparse similarities. Absent cells stay absent."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.knn import Nearest
 from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
-Cells: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
-SLAB_CELLS = {"cpu": 1 << 24, "cuda": 1 << 25}  # of both matrices that are added, at a time
+Entries: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
+CELL_BYTES = 64  # that a cell takes while it is added
 
 
 def from_cells(
     rows: Tensor, columns: Tensor, values: Tensor, num_entities: Pair[int]
 ) -> Similarity:
-    """The matrix of cells given in any order; those of one pair are added, in the order given."""
+    """The matrix of these cells. Cells of the same pair are added, in the order given."""
     order, firsts, keys = _distinct(rows, columns, num_entities)
     values = values.index_select(0, order)
     sums = values.index_select(0, firsts)
-    # A pair has as many cells as matrices hold it, a handful: the second of each is added, then
-    # the third. So the sums are alike to the last bit on every device.
+    # A pair has a handful of cells. The second of every pair is added, then the third: so sums
+    # are the same to the last bit on every device.
     counts = torch.diff(firsts, append=firsts.new_tensor([len(values)]))
     several = (counts > 1).nonzero().flatten()
     step = 1
@@ -39,11 +40,11 @@ def from_cells(
     return _from_sorted(keys, sums, num_entities)
 
 
-def from_parts(parts: list[Cells], num_entities: Pair[int]) -> Similarity:
-    """The matrix of parts with no row in common, each in any order; CONSUMED: the list is emptied.
+def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
+    """The matrix of parts that have no row in common. The list of parts is emptied.
 
-    Parts are sorted one by one and put where they belong, so that beside them and the result only
-    one part more is in memory.
+    Parts are sorted one by one and written into the result, so that only one sorted part is in
+    memory beside the parts and the result.
     """
     counts = sum(rows.bincount(minlength=num_entities.source) for rows, _, _ in parts)
     if not isinstance(counts, Tensor):
@@ -57,8 +58,8 @@ def from_parts(parts: list[Cells], num_entities: Pair[int]) -> Similarity:
         rows = rows[order]
         # Sorted by row: a cell's rank in its row is its rank in the part, less that of the first.
         firsts = torch.searchsorted(rows, rows)
-        places = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
-        columns[places], values[places] = others[order], scores[order]
+        positions = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
+        columns[positions], values[positions] = others[order], scores[order]
     return Similarity(offsets, columns, values, num_entities)
 
 
@@ -89,12 +90,12 @@ def _by_slabs(
     other: Similarity,
     slab_cells: int | None,
 ) -> Similarity:
-    """Merges two matrices, some rows at a time: as many as is usual, or fewer."""
+    """Merges two matrices, some rows at a time."""
     if not one.num_entities.source:
         return one
-    usual = SLAB_CELLS[one.values.device.type]
+    cells = slab_cells or fitting_size("sums", one.values.device, CELL_BYTES)
     columns, values, counts = [], [], []
-    for begin, end in _slabs(one.row_offsets + other.row_offsets, min(slab_cells or usual, usual)):
+    for begin, end in _slabs(one.row_offsets + other.row_offsets, cells):
         slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
         columns.append(slab.columns)
         values.append(slab.values)
@@ -108,13 +109,13 @@ def _by_slabs(
 
 
 def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:
-    """Rows and a matrix of these, until all had their turn: about so many cells each time."""
+    """All rows, in slabs of about so many cells: which rows, and the matrix of these."""
     for begin, end in _slabs(similarity.row_offsets, slab_cells):
         yield slice(begin, end), _some_rows(similarity, begin, end)
 
 
 def _slabs(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
-    """Where slabs of whole rows begin and end; a row may have more cells than a slab should."""
+    """Where slabs of whole rows begin and end. A single row may exceed `slab_cells`."""
     last = len(row_offsets) - 1
     count = 1 + int(row_offsets[-1]) // slab_cells
     aims = slab_cells * torch.arange(1, count, device=row_offsets.device)
@@ -135,7 +136,7 @@ def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:
 
 
 def _merged(one: Similarity, other: Similarity, *, adding: bool) -> Similarity:
-    """Merges two sorted lists of cells; to sort them as one would take twice the memory."""
+    """Merges two sorted lists of cells, in half the memory that sorting both would take."""
     kept, came = _keys(one), _keys(other)
     slots = torch.searchsorted(kept, came)
     is_new = torch.ones_like(slots, dtype=torch.bool)
@@ -146,18 +147,18 @@ def _merged(one: Similarity, other: Similarity, *, adding: bool) -> Similarity:
         values[slots[~is_new]] += other.values[~is_new]
     added, new_values = came[is_new], other.values[is_new]
     # A new cell moves on by the old cells before it, an old cell by the new ones.
-    places = slots[is_new] + torch.arange(added.numel(), device=added.device)
+    positions = slots[is_new] + torch.arange(added.numel(), device=added.device)
     del slots, came, is_new
     is_old = torch.ones(kept.numel() + added.numel(), dtype=torch.bool, device=kept.device)
-    is_old[places] = False
+    is_old[positions] = False
     keys = kept.new_empty(is_old.numel())
-    keys[is_old], keys[places] = kept, added
+    keys[is_old], keys[positions] = kept, added
     sums = values.new_empty(is_old.numel())
-    sums[is_old], sums[places] = values, new_values
+    sums[is_old], sums[positions] = values, new_values
     return _from_sorted(keys, sums, one.num_entities)
 
 
-def both_ways(
+def union_of_directions(
     nearest: Nearest,
     *,
     entities: Pair[Tensor] | None = None,
@@ -168,7 +169,7 @@ def both_ways(
 
     Args:
         nearest: From `knn.nearest`.
-        entities: Who the rows of the search are, where they are not entities 0, 1, …
+        entities: The entity of each row of the search, if not 0, 1, …
         num_entities: Then, how many entities there are.
         twice: Whether a pair found from both sides counts twice, as in the paper (section 4.4).
     """

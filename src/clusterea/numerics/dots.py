@@ -1,19 +1,19 @@
-"""Products of chosen pairs of rows, exact enough that no order of summing shows."""
+"""Dot products of chosen pairs of rows, the same in any order of summing."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-CHUNK_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}  # at a time; a CPU's stay in its cache
+from clusterea.numerics.block_sizes import block_size
 
 
 def pair_dots(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """(pairs,) float32: left[rows] · right[columns], summed in float64.
 
-    Equal vectors give equal products, wherever they stand and on whatever device.
+    Equal vectors give equal products, in any row and on any device.
     """
-    step = max(1, CHUNK_NUMBERS[left.device.type] // max(left.shape[1], 1))
+    step = max(1, block_size("pair products", left.device) // max(left.shape[1], 1))
     result = torch.empty(len(rows), device=left.device)
     for start in range(0, len(rows), step):
         chosen = slice(start, start + step)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CHUNK_NUMBERS = {"cpu": 1 << 20, "cuda": 1 << 28}  # numbers in one (edges, channels, dim) tensor
+from clusterea.numerics.block_sizes import block_size
 
 
 def edge_dots(states: Tensor, kinds: Tensor, sender: Tensor, kind: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def reflect_and_sum(
 
 
 def _chunks(edges: int, states: Tensor) -> Iterator[slice]:
-    size = max(1, CHUNK_NUMBERS[states.device.type] // max(states[0].numel(), 1))
+    size = max(1, block_size("edges", states.device) // max(states[0].numel(), 1))
     return (slice(start, start + size) for start in range(0, edges, size))
 
 

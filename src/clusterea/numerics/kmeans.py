@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics.balance import balanced
+from clusterea.numerics.block_sizes import block_size
 
-BLOCK_CELLS = 1 << 26  # distances at a time; bounds the memory beside the points
 TRIED_ON = 20_000  # points on which several starts are compared
 
 
@@ -94,8 +94,8 @@ def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -
         distances = torch.minimum(distances, latest)
         sums = distances.double().cumsum(0)
         # Where all distances are zero, any point is as good: the draw picks one.
-        place = torch.searchsorted(sums, sums[-1] * draw, right=True)
-        known = int(place) if float(sums[-1]) > 0 else int(draw * len(points))
+        found = torch.searchsorted(sums, sums[-1] * draw, right=True)
+        known = int(found) if float(sums[-1]) > 0 else int(draw * len(points))
         chosen.append(min(known, len(points) - 1))
     return points[chosen]
 
@@ -103,7 +103,7 @@ def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -
 def _distances(points: Tensor, centers: Tensor) -> Iterator[Tensor]:
     """(…, clusters): squared distances, a block of points at a time."""
     lengths = centers.square().sum(1)
-    for part in torch.split(points, max(1, BLOCK_CELLS // len(centers))):
+    for part in torch.split(points, max(1, block_size("distances", points.device) // len(centers))):
         squares = part.square().sum(1, keepdim=True)
         yield torch.addmm(lengths, part, centers.T, alpha=-2).add_(squares).clamp_(min=0)
 

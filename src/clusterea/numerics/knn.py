@@ -1,7 +1,7 @@
 """Nearest neighbors of both directions in one pass over the blocks of the similarity matrix.
 
-A block is read twice, for the maxima of groups of its columns and of its rows. Only a group that
-beats what its row already has is looked into, so that few cells are ever compared one by one.
+For each block, the maxima of groups of columns and of groups of rows are computed. Only a group
+whose maximum beats the row's candidates so far is looked into, so few cells are compared singly.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import block_product
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of one float32 block: 128 MB, 4 GB
-CHUNK_NUMBERS = {"cpu": 1 << 18, "cuda": 1 << 26}  # scored at a time; a CPU's stay in its cache
-GATHERED_CELLS = {"cpu": 1 << 22, "cuda": 1 << 26}  # taken out of a block at a time
+CELL_BYTES = 8  # of a block while its best cells are taken
 GROUP = 64  # cells of one maximum, at most; blocks are padded to a multiple of it
 WHOLE = 40  # times the columns wanted: with no more rows, products with all of them are quicker
 SPARE = 16  # cells kept beyond k: products are rounded, and ties weigh in
 
-Progress: TypeAlias = Callable[[int, int], None]
+OnStep: TypeAlias = Callable[[int, int], None]  # how far, of how much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbors:
-    """For each row its nearest of the other side, the nearest first."""
+    """The nearest rows of the other side for each row, nearest first."""
 
     indices: Tensor  # (rows, k) int64
     values: Tensor  # (rows, k) float32: cosines, falling
@@ -59,14 +58,14 @@ def nearest(
     block: Pair[int] | None = None,
     block_cells: int | None = None,
     spare: int = SPARE,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Nearest:
     """The k largest cosines of each source and of each target, exactly.
 
     The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
-    float64. Of equal cosines that with the larger product of tie vectors comes first. So neither
-    blocks nor device nor the order of ids show in the result, unless more than `spare` cosines are
-    equal to a row's last: which of these are taken may vary between devices.
+    float64. Of equal cosines, the one with the larger product of tie vectors comes first. So the
+    result does not depend on blocks, device or ids, unless more than `spare` cosines are equal to
+    the last of a row: which of these are taken may then depend on the device.
 
     Args:
         source: (m, dim): rows of unit length, on host or device, float32 or float16.
@@ -86,7 +85,7 @@ def nearest(
     if not width.source or not width.target:
         return sizes.map(lambda rows: none_found(rows, device))
     vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
-    block = block or _block(sizes, block_cells or BLOCK_CELLS[device.type])
+    block = block or _block(sizes, block_cells or fitting_size("nearest", device, CELL_BYTES))
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
         (begin, extended(target[begin : begin + steps.target], vectors.target, begin))
@@ -119,7 +118,7 @@ def nearest(
 
 
 class _Best:
-    """The best cells of each row so far, and behind them those that have come since."""
+    """The best cells of each row so far, followed by newer cells that are not merged yet."""
 
     def __init__(self, rows: int, width: int, device: torch.device) -> None:
         self.width = width
@@ -145,7 +144,7 @@ class _Best:
             below = torch.nextafter(bound, torch.full_like(bound, -torch.inf))
             self.floor = torch.maximum(self.floor, below)
             promising = (maxima > self.floor.unsqueeze(1)).nonzero()
-        limit = GATHERED_CELLS[block.device.type]
+        limit = block_size("gathered", block.device)
         for part in promising.tensor_split(1 + len(promising) * group // limit):
             row, stride = part.unbind(1)
             cells = groups[row, :, stride]  # (part, group)
@@ -248,8 +247,8 @@ def _dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
 
 
 def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
-    """Parts of so many rows that they hold CHUNK_NUMBERS, if each holds `numbers`."""
-    step = max(1, CHUNK_NUMBERS[device.type] // numbers)
+    """Parts of so many rows that they hold a block of numbers, if each holds `numbers`."""
+    step = max(1, block_size("pair products", device) // numbers)
     return (slice(start, start + step) for start in range(0, rows, step))
 
 

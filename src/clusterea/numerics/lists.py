@@ -1,7 +1,7 @@
-"""Nearest neighbors among those that lie in the same region: not all of them, in far less time.
+"""Approximate nearest neighbors by inverted lists: most of them, in far less time.
 
 Both sides are cut into lists around common centers. The rows of a list are compared with the lists
-of the other side that lie nearest to their mean, in one product of matrices.
+of the other side that are nearest to their mean, in one matrix product.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.knn import (
-    BLOCK_CELLS,
     SPARE,
     Nearest,
     Neighbors,
-    Progress,
+    OnStep,
     none_found,
     rescored,
 )
@@ -27,11 +27,8 @@ from clusterea.numerics.segments import offsets_of
 from clusterea.numerics.ties import as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-COMPARED = 1 << 16  # rows of the other side that a row is compared with, at least
 GROUP = 32  # cells of one maximum
-DRAWN = 64  # rows for each center that the centers are found on
-ROUNDS = 10  # of moving the centers
-ROWS_AT_ONCE = 8192  # whose center is looked for
+ROWS_AT_ONCE = 8192  # rows whose center is looked for together
 
 
 @torch.no_grad()
@@ -42,14 +39,16 @@ def nearest_approximate(
     ties: Pair[Tensor],
     seed: int,
     *,
-    compared: int = COMPARED,
+    compared: int,
+    sample: int,
+    rounds: int,
     spare: int = SPARE,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Nearest:
-    """What `knn.nearest` returns, but for neighbors missed. The values are exact.
+    """What `knn.nearest` returns, except that some neighbors are missed. The values are exact.
 
-    Where the other side has no more than `compared` rows, none is missed. On the host alone: a GPU
-    looks at all cells in less time than the lists would take.
+    None is missed if the other side has no more than `compared` rows. For CPUs only: a GPU
+    computes all products in less time than the lists would take.
 
     Args:
         source: (m, dim) float32: rows of unit length, or zeros.
@@ -57,7 +56,9 @@ def nearest_approximate(
         k: How many; all of the other side, where it has fewer.
         ties: (m,) and (n,): the entities' keys.
         seed: Another seed, another order of ties.
-        compared: With how many rows of the other side a row is compared: more find more.
+        compared: With how many rows of the other side a row is compared, at least.
+        sample: Rows for each center that the centers are fitted to.
+        rounds: Of k-means, which moves the centers.
         spare: How many cells of a row beyond k are scored in float64.
         progress: Called with the number of lists done, and of all.
     """
@@ -71,7 +72,7 @@ def nearest_approximate(
     ):
         raise ValueError("embeddings must be finite.")
     vectors = tie_vectors(ties, seed)
-    centers = _centers(sides, ties)
+    centers = _centers(sides, ties, sample, rounds)
     lists = sides.map(lambda side: _Lists.of(side, centers))
     total = sum(each.count for each in lists)
     done = iter(range(1, total + 1))
@@ -121,7 +122,7 @@ def _searched(
             mean = sides.source[members].mean(0)
             near = lists.target.nearest_to(mean, centers, max(compared, width))
             others = _factors(sides.target, ties.target, near, theirs, GROUP)
-            for part in _parts(members, BLOCK_CELLS["cpu"] // len(others)):
+            for part in _parts(members, block_size("nearest", others.device) // len(others)):
                 own = _factors(sides.source, ties.source, part, mine)
                 cells = torch.mm(own, others.T, out=products.shaped(len(own), len(others)))
                 cells[:, len(near) :] = -torch.inf  # padding
@@ -197,16 +198,16 @@ class _Lists:
         return torch.cat([self.members_of(number) for number in taken.tolist()])
 
 
-def _centers(sides: Pair[Tensor], ties: Pair[Tensor]) -> Tensor:
-    """(lists, dim): as many as a list has rows, about.
+def _centers(sides: Pair[Tensor], ties: Pair[Tensor], sample: int, rounds: int) -> Tensor:
+    """(lists, dim): about as many as a list has rows.
 
-    Rows are drawn in the order of their keys, not of their ids.
+    They are fitted to rows chosen by their keys, not by their ids.
     """
     count = isqrt(sum(map(len, sides)))
-    drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: DRAWN * count // 2]])
+    drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: sample * count // 2]])
     points = torch.cat(list(drawn))
     centers = points[:: max(1, len(points) // count)][:count].clone()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         labels = _labels(points, centers)
         sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
         # A list that has run empty stays where it was.

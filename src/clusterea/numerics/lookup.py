@@ -1,4 +1,4 @@
-"""Where in a sparse similarity the cell of a pair is."""
+"""Look-ups in sorted arrays: of values, and of the cells of a sparse similarity."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import torch
 from torch import Tensor
 
 from clusterea.types import Similarity
+
+
+def find_sorted(rising: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """(n,) each: an index into `rising`, and whether the value there is the one looked for."""
+    slots = torch.searchsorted(rising, values)
+    if not rising.numel():
+        return slots, torch.zeros_like(slots, dtype=torch.bool)
+    slots = slots.clamp(max=rising.numel() - 1)
+    return slots, rising[slots] == values
 
 
 def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tensor:
@@ -24,3 +33,20 @@ def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tens
         low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
     at = low.clamp(max=columns.numel() - 1)
     return torch.where((low < end) & (columns[at] == targets), at, -1)
+
+
+def verdicts(links: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """(links,) bool each: whether a link has an entity of `known`, and whether it is in `known`.
+
+    A link that has such an entity and is not in `known` contradicts it.
+
+    Args:
+        links: (n, 2): source entity, target entity.
+        known: (m, 2), one-to-one.
+    """
+    is_judged = torch.isin(links[:, 0], known[:, 0]) | torch.isin(links[:, 1], known[:, 1])
+    # One number for a pair: no id reaches the width, so no two pairs share a number.
+    ids = torch.cat([links, known])[:, 1]
+    width = int(ids.max()) + 1 if len(ids) else 1
+    keys = (pairs[:, 0] * width + pairs[:, 1] for pairs in (links, known))
+    return is_judged, torch.isin(*keys)

@@ -19,12 +19,12 @@ def offsets_of(counts: Tensor) -> Tensor:
 
 
 def owners(offsets: Tensor, rows: int) -> Tensor:
-    """(rows,): the segment of each row. `rows` is the last offset, which a GPU would wait for."""
+    """(rows,): the segment of each row. `rows` is the last offset: given, a GPU need not wait."""
     return torch.repeat_interleave(lengths(offsets), output_size=rows)
 
 
 def ranges(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """(total,) each: the range that a number belongs to, and the number, for all of all ranges."""
+    """(total,) each: the numbers of all ranges, one range after the other: range index, number."""
     offsets = offsets_of(counts)
     owner = owners(offsets, int(offsets[-1]))
     numbers = torch.arange(len(owner), device=owner.device)
@@ -37,9 +37,9 @@ def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
 
 
 def unordered_sum(values: Tensor, owners: Tensor, size: int) -> Tensor:
-    """(size,) float64: the sum of each owner's values, to 2^-30, in whatever order they come.
+    """(size,) float64: the sum of each owner's values, rounded to 2^-30, in any order.
 
-    Whole numbers have the same sum on every device and in every numbering. |sums| < 2^33.
+    Integers are added, so the sum is the same on every device and in every order. |sums| < 2^33.
     """
     fixed = (values.double() * UNITS_OF_ONE).round().long()
     return fixed.new_zeros(size).index_add_(0, owners, fixed).double() / UNITS_OF_ONE

@@ -1,4 +1,4 @@
-"""Sinkhorn: a similarity matrix scaled until every row and every column hands out the same.
+"""Sinkhorn: a similarity matrix scaled until all rows and all columns have equal sums.
 
 With S the cosines of m source rows and n target columns, the kernel is K = exp((S - 1) / T): 1 for
 equal vectors, less for all others. A cell of the result is u_i K_ij v_j, from `rounds` alternations
@@ -7,9 +7,11 @@ that begin with v = 1:
     u = 1 / (K v + c),    v = 1 / (Kᵀ u + d).
 
 c and d are the outside options, what a row or column could have instead of a partner: the kernel's
-value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is taken only where
+value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is matched only where
 its cost 1 - S_ij is less than that of leaving both outside, (1 - o_i) + (1 - o_j). With exp(S / T)
-in the place of K that would be S_ij > o_i + o_j: nearly never. After one round or more:
+instead of K the condition would be S_ij > o_i + o_j, which is nearly never met.
+
+After one round or more:
 
 - plain, m = n: columns sum to 1, and rows approach 1 as rounds grow.
 - plain, m ≠ n: columns sum to 1, and rows approach n / m: no scaling makes both 1.
@@ -30,11 +32,10 @@ import torch
 from torch import Tensor
 
 from clusterea.errors import InputError
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.blocks import block_product
 from clusterea.types.pair import Pair
 
-SLAB_CELLS = 1 << 24  # cells a log-domain step holds at once: 64 MiB in float32
-PRODUCT_CELLS = 1 << 28  # of products made at once: 1 GiB
 SAME = 1.0  # the similarity at which the kernel is 1
 
 # What float32, from e^-87.3 to e^88.7, is sure to hold. Divide every row of the kernel by its
@@ -118,7 +119,7 @@ def sinkhorn_of_products(
     temperature: float,
     rounds: int,
     outside: Pair[Tensor] | None = None,
-    slab_cells: int = PRODUCT_CELLS,
+    slab_cells: int | None = None,
 ) -> Potentials:
     """`sinkhorn` of the products of all rows, with a kernel of bfloat16: half the memory and time.
 
@@ -133,13 +134,14 @@ def sinkhorn_of_products(
         temperature: As in `sinkhorn`.
         rounds: As in `sinkhorn`.
         outside: As in `sinkhorn`.
-        slab_cells: Of the products made at a time: memory, and no more of the result than
-            bfloat16 rounds anyway.
+        slab_cells: Of the products made at a time. Another number changes the result by no more
+            than rounding to bfloat16 does.
     """
     rows, columns = len(source), len(target)
     if not (rounds and rows and columns):
         return sinkhorn(block_product(source, target), temperature, rounds, outside)
-    slabs = list(_slabs(rows, columns, slab_cells))
+    cells_at_once = slab_cells or block_size("sinkhorn products", source.device)
+    slabs = list(_slabs(rows, columns, cells_at_once))
     row_best = torch.empty(rows, device=source.device)
     column_best, least = (
         torch.full((columns,), end, device=source.device) for end in (-torch.inf, torch.inf)
@@ -221,9 +223,10 @@ def _log_rounds(
         return Pair(source, target)
     aim = _log_row_sum(sizes, outside)
     dtype = torch.promote_types(similarity.dtype, torch.float32)
+    slab_cells = block_size("sinkhorn logs", similarity.device)
     for _ in range(rounds):
         totals = torch.full_like(target, -torch.inf)
-        for rows in _slabs(sizes.source, sizes.target, SLAB_CELLS):
+        for rows in _slabs(sizes.source, sizes.target, slab_cells):
             cells = (similarity[rows].to(dtype) / temperature).add_(target.to(dtype))
             source[rows] = aim - torch.logaddexp(cells.logsumexp(1).double(), options.source[rows])
             cells.add_(source[rows].to(dtype).unsqueeze(1))

@@ -1,4 +1,4 @@
-"""Sinkhorn on the cells of a sparse matrix: what is absent has no part in any sum."""
+"""Sinkhorn on the cells of a sparse matrix. Absent cells count as zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ties: which of two equal scores comes first, told by the entities' keys and never by their ids.
+"""Ties: which of two equal scores comes first, decided by the entities' keys, never by their ids.
 
 A key is a 64-bit hash of an entity's name (`Names.keys`). In public datasets ids carry the
 alignment, so an order by id would be a leak.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from clusterea.config import Config
@@ -42,6 +43,7 @@ def align(
         until: The last stage to run, in the last round.
     """
     check_names(config)
+    config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
     observer = observer or PythonWarnings()
     whole = Made.of(task_key(task), task)
     rounds: list[Round] = []
@@ -77,7 +79,8 @@ def align(
 
 
 def check_names(config: Config) -> None:
-    """Raises where a model or a sampler is unknown."""
+    """Raises where a model, a sampler or a view is unknown."""
+    from clusterea.fusion import find_view
     from clusterea.models import check_model
     from clusterea.samplers import find_sampler
 
@@ -85,3 +88,5 @@ def check_names(config: Config) -> None:
         check_model(model)
     for sampler in config.samplers:
         find_sampler(sampler)
+    for view in config.fusion.views:
+        find_view(view)

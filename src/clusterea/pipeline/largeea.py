@@ -41,7 +41,7 @@ def largeea(
     from clusterea.fusion.neighbors import search
     from clusterea.fusion.undecided import undecided
     from clusterea.graph.subtask import subtask
-    from clusterea.numerics.cells import both_ways, from_cells
+    from clusterea.numerics.cells import from_cells, union_of_directions
     from clusterea.samplers import Resources, sample
     from clusterea.training import train
 
@@ -62,7 +62,7 @@ def largeea(
                 structural=part.structural,
             )
             found = search(entities, fusion, device).map(lambda side: side.first(fusion.candidates))
-            cells = both_ways(
+            cells = union_of_directions(
                 found, entities=entities.entities, num_entities=entities.num_entities, twice=False
             )
             rows.append(batch.source.to(device)[cells.rows()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
@@ -19,21 +18,6 @@ CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three s
 PAGE_BYTES = 1 << 20  # of report.html, however few links there are
 CANDIDATE_BYTES = 100  # of candidates.parquet for a source entity
 BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
-
-
-def available(device: torch.device) -> int | None:
-    """Bytes that are free on the device, as far as the system says."""
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def limit_memory(device: torch.device, allowed: int | None) -> None:

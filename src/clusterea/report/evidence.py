@@ -1,4 +1,4 @@
-"""Evidence for a match: neighbours of its two entities that are matched to each other."""
+"""Evidence for a match: neighbors of its two entities that are matched to each other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Id = TypeVar("Id", int, str)  # entities and relations as numbers, or as names
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Id]):
-    """One relation between an entity and its neighbour."""
+    """One relation between an entity and its neighbor."""
 
     relation: Id
-    outward: bool  # the entity is the head and its neighbour the tail
+    outward: bool  # the entity is the head and its neighbor the tail
 
 
 @dataclass(frozen=True, slots=True)
 class Support(Generic[Id]):
-    """A neighbour of each side, the two matched to each other, and how each is reached."""
+    """A neighbor of each side, the two matched to each other, and how each is reached."""
 
     neighbors: Pair[Id]
     relations: Pair[tuple[Step[Id], ...]]
     by_seed: bool
-    confidence: float | None  # of the neighbours' own link; a seed needs none
+    confidence: float | None  # of the neighbors' own link; a seed needs none
 
     @staticmethod
     def named(
@@ -47,11 +47,11 @@ class Support(Generic[Id]):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for one match: the strongest supports, and how many there are in all."""
+    """The evidence for one match: the strongest supports, and the number of all."""
 
     supports: tuple[Support[int], ...]
     total: int  # supports, also those beyond the limit
-    num_neighbors: Pair[int]  # distinct neighbours of each of the two entities
+    num_neighbors: Pair[int]  # distinct neighbors of each of the two entities
 
 
 class EvidenceIndex:
@@ -70,12 +70,12 @@ class EvidenceIndex:
     ) -> Evidence:
         """Seeds first, then by falling confidence; `limit` bounds how many come back.
 
-        An entity is no neighbour of itself: a match never supports itself.
+        An entity is no neighbor of itself: a match never supports itself.
         """
         source = self._neighborhoods.source.around(source_entity, "source_entity")
         target = self._neighborhoods.target.around(target_entity, "target_entity")
         pairs, confidence, by_seed = self._counterparts.of(source.neighbors)
-        shared = target.has(pairs[:, 1])
+        shared = np.isin(pairs[:, 1], target.neighbors)
         pairs, confidence, by_seed = pairs[shared], confidence[shared], by_seed[shared]
         keys = self._tie_keys
         order = np.lexsort(
@@ -107,56 +107,51 @@ def evidence(
 
 
 class _Neighborhoods:
-    """CSR over entities: each one's neighbours, ascending, with a relation and a direction."""
+    """The edges of each entity of a graph."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
-        size = graph.num_entities
-        triples = graph.triples[graph.heads != graph.tails]
-        heads, relations, tails = triples.T
-        owners = np.concatenate([heads, tails])
-        neighbors = np.concatenate([tails, heads])
-        steps = np.concatenate([2 * relations + 1, 2 * relations])
-        order = np.argsort(owners * size + neighbors)
-        self._neighbors: IntArray = neighbors[order]
-        self._steps: IntArray = steps[order]
-        self._offsets = _offsets(owners, size)
-        self._size = size
+        import torch
+
+        from clusterea.graph.labeled_edges import LabeledEdges
+
+        edges = LabeledEdges.of(graph, torch.device("cpu"))
+        self._neighbors: IntArray = edges.neighbors().numpy()
+        self._kinds: IntArray = edges.kinds.numpy()
+        self._offsets: IntArray = edges.offsets.numpy()
+        self._graph = graph
 
     def around(self, entity: int, name: str) -> _Neighborhood:
-        if not 0 <= entity < self._size:
-            raise ValueError(f"{name} must lie in [0, {self._size}). Got {entity} instead.")
+        size = self._graph.num_entities
+        if not 0 <= entity < size:
+            raise ValueError(f"{name} must lie in [0, {size}). Got {entity} instead.")
         edges = slice(self._offsets[entity], self._offsets[entity + 1])
-        return _Neighborhood(self._neighbors[edges], self._steps[edges])
+        return _Neighborhood(self._neighbors[edges], self._kinds[edges], self._graph.num_relations)
 
 
 class _Neighborhood:
-    """One entity's edges, by neighbour."""
+    """The edges of one entity, by neighbor."""
 
-    def __init__(self, ends: IntArray, steps: IntArray) -> None:
+    def __init__(self, ends: IntArray, kinds: IntArray, num_relations: int) -> None:
         self._ends = ends
-        self._steps = steps
+        self._kinds = kinds
+        self._num_relations = num_relations
         self.neighbors: IntArray = np.unique(ends)
-
-    def has(self, entities: IntArray) -> NDArray[np.bool_]:
-        if not len(self.neighbors):
-            return np.zeros(len(entities), dtype=np.bool_)
-        slots = np.searchsorted(self.neighbors, entities).clip(max=len(self.neighbors) - 1)
-        return np.asarray(self.neighbors[slots] == entities)
 
     def steps_to(self, neighbor: np.int64) -> tuple[Step[int], ...]:
         first, last = np.searchsorted(self._ends, [neighbor, neighbor + 1])
-        codes = np.unique(self._steps[first:last]).tolist()
-        return tuple(Step(code // 2, code % 2 == 1) for code in codes)
+        size = self._num_relations
+        found = sorted((kind % size, kind < size) for kind in self._kinds[first:last].tolist())
+        return tuple(Step(relation, outward) for relation, outward in found)
 
 
 class _Counterparts:
-    """CSR over source entities: to whom each is matched, by a seed or by a link."""
+    """The counterparts of each source entity, by a seed or by a link."""
 
     def __init__(self, task: AlignmentTask, alignment: Alignment) -> None:
         sizes = task.graphs.map(lambda graph: graph.num_entities)
         links: IntArray = alignment.links.cpu().numpy()
         confidence = alignment.confidence.double().cpu().numpy()
-        # A link that repeats a seed says nothing that the seed did not.
+        # A link that repeats a seed adds nothing.
         new = ~np.isin(links @ [sizes.target, 1], task.seeds @ [sizes.target, 1])
         pairs = np.concatenate([task.seeds, links[new]])
         order = np.argsort(pairs[:, 0], kind="stable")
@@ -169,7 +164,6 @@ class _Counterparts:
         """(n, 2), (n,), (n,): the matches of `entities`, their confidence, and which are seeds."""
         starts, ends = self._offsets[entities], self._offsets[entities + 1]
         counts = ends - starts
-        # The i-th entity's matches lie side by side from starts[i] on.
         shifts = np.repeat(ends - counts.cumsum(), counts)
         rows = shifts + np.arange(len(shifts))
         return self._pairs[rows], self._confidence[rows], self._by_seed[rows]

@@ -24,6 +24,7 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.errors import InputError
 from clusterea.graph.union import UnionGraph, union
+from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.segments import lengths, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
@@ -35,7 +36,6 @@ SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each 
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
 HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
 LABELS_AT_ONCE = 128  # dimensions that spread together; bounds the memory beside the labels
-EDGE_CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # edges × features of a block
 
 
 @torch.no_grad()
@@ -195,5 +195,5 @@ def _aggregated(
         own = normalize(neighbors[start:stop].float(), dim=1)
         return normalize(normalize(sums, dim=1) + itself * own, dim=1)
 
-    edges_at_once = max(1, EDGE_CELLS[graph.device.type] // config.features)
+    edges_at_once = max(1, block_size("labels", graph.device) // config.features)
     return fill(list(node_runs(graph, edges_at_once)), described, torch.device("cpu"))

@@ -24,6 +24,8 @@ class Similarity:
     num_entities: Pair[int]
 
     def __post_init__(self) -> None:
+        import torch
+
         rows, width = self.num_entities
         offsets, columns, values = self.row_offsets, self.columns, self.values
         if offsets.shape != (rows + 1,):
@@ -51,7 +53,7 @@ class Similarity:
             )
         # A step that does not rise is allowed only where a new row begins.
         falls = (columns.diff() <= 0).nonzero().flatten() + 1
-        if not bool(_is_member(falls, offsets).all()):
+        if not bool(torch.isin(falls, offsets).all()):
             raise ValueError("columns must rise within each row: one cell for a pair.")
         if not bool(values.isfinite().all()):
             raise ValueError("values must be finite.")
@@ -124,11 +126,3 @@ class Similarity:
         source, target = self.num_entities
         per_row = self.num_cells / max(source, 1)
         return f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} a row)"
-
-
-def _is_member(values: Tensor, sorted_values: Tensor) -> Tensor:
-    """Whether each of `values` occurs in `sorted_values`."""
-    import torch
-
-    slots = torch.searchsorted(sorted_values, values).clamp(max=sorted_values.numel() - 1)
-    return sorted_values[slots] == values

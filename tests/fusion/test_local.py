@@ -8,27 +8,34 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dense_fusion import Cells, Problem, assert_cells, dense_mini_batch, problem, quick
+from dense_fusion import (
+    Cells,
+    Problem,
+    assert_cells,
+    dense_mini_batch,
+    problem,
+    quick,
+    view_input,
+)
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.fusion.mini_batches import mini_batch_view
+from clusterea.fusion.local import local, local_cosine
 from clusterea.fusion.undecided import undecided
 from clusterea.types import Pair, Partition, Similarity
-
-CPU = torch.device("cpu")
 
 
 def view(
     given: Problem, config: FusionConfig, outside: Pair[float] | None = None, **options: Any
 ) -> Similarity:
     entities = undecided([given.embeddings], given.seeds, given.keys, config.seed)
+    given = replace(given, partitions=given.partitions[:1])
     constant = (
         None
         if outside is None
-        else outside.zip(entities.num_places).map(lambda side: torch.full((side[1],), side[0]))
+        else outside.zip(entities.num_rows).map(lambda side: torch.full((side[1],), side[0]))
     )
-    return mini_batch_view(entities, given.partitions[0], constant, config, CPU, **options)
+    return local(replace(view_input(given, config), outside=constant, **options))
 
 
 def dense(similarity: Similarity) -> Tensor:
@@ -92,7 +99,7 @@ class TestSizes:
     def test_none_at_all(self) -> None:
         given = problem(0, (6, 5))
         apart = Partition(Pair(torch.zeros(6).long(), torch.ones(5).long()), 4)
-        calls: list[tuple[int, int]] = []
+        calls: list[tuple[str, int, int]] = []
         found = view(
             replace(given, partitions=[apart]),
             quick(),
@@ -100,7 +107,8 @@ class TestSizes:
         )
         assert found.num_cells == 0
         assert found.num_entities == Pair(6, 5)
-        assert calls == [(done, 4) for done in range(1, 5)]
+        what = "mini-batches of sampler 1 of 1"
+        assert calls == [(what, done, 4) for done in range(1, 5)]
 
     @pytest.mark.parametrize("distinct", [None, 5])
     def test_slabs_change_nothing(self, distinct: int | None) -> None:
@@ -126,7 +134,8 @@ def test_extreme_temperatures_give_numbers(temperature: float, distinct: int | N
 
 def test_without_sinkhorn_they_are_cosines() -> None:
     given = problem(0)
-    found = view(given, quick(sinkhorn=False))
+    given = replace(given, partitions=given.partitions[:1])
+    found = local_cosine(view_input(given, quick()))
     rows, columns = given.embeddings.source[found.rows()], given.embeddings.target[found.columns]
     torch.testing.assert_close(found.values, (rows * columns).sum(1))
 

@@ -1,0 +1,37 @@
+"""`ViewInput`: what a view of the fusion is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clusterea.config import FusionConfig
+from clusterea.fusion.undecided import Undecided
+from clusterea.numerics.knn import Nearest, OnStep
+from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition
+
+OnNamedStep = Callable[[str, int, int], None]  # what is being done, how far, of how much
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewInput:
+    """The entities to match, their nearest neighbors, and the settings."""
+
+    entities: Undecided
+    found: Nearest  # each entity's nearest neighbors of the other side
+    outside: Pair[Tensor] | None  # (rows,) of each side: the similarity of having no partner
+    partitions: Sequence[Partition]  # one for each sampler
+    seeds: IntArray | Tensor  # (n, 2)
+    graphs: Pair[KnowledgeGraph] | None
+    config: FusionConfig
+    device: torch.device
+    block_cells: int | None  # of a block worked on at a time: speed and memory only
+    progress: OnNamedStep | None
+
+    def step(self, what: str) -> OnStep | None:
+        """The progress callback for one named part of the work."""
+        progress = self.progress
+        return None if progress is None else lambda done, of: progress(what, done, of)

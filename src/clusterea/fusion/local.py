@@ -1,0 +1,106 @@
+"""The views `local` and `local-cosine`: similarities within mini-batches (section 4.4)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clusterea.fusion.inputs import ViewInput
+from clusterea.numerics.blocks import best_of_block, block_product
+from clusterea.numerics.cells import Entries, add, from_parts
+from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.sinkhorn import (
+    Potentials,
+    sinkhorn,
+    sinkhorn_of_products,
+    values,
+)
+from clusterea.types import Pair, Partition, Similarity
+
+
+def local(given: ViewInput) -> Similarity:
+    """The mini-batches of all samplers, each normalized by Sinkhorn: M_L of the paper."""
+    return _of_all_samplers(given, normalize=True)
+
+
+def local_cosine(given: ViewInput) -> Similarity:
+    """The same without Sinkhorn: the cosines, as in the paper's ablation."""
+    return _of_all_samplers(given, normalize=False)
+
+
+def _of_all_samplers(given: ViewInput, *, normalize: bool) -> Similarity:
+    """The sum over the samplers' partitions, made one after the other to save memory."""
+    total: Similarity | None = None
+    for index, partition in enumerate(given.partitions):
+        what = f"mini-batches of sampler {index + 1} of {len(given.partitions)}"
+        more = of_partition(given, partition, what, normalize=normalize)
+        total = more if total is None else add(total, more, slab_cells=given.block_cells)
+    assert total is not None  # `fuse` leaves the view out where there are no partitions
+    return total
+
+
+def of_partition(
+    given: ViewInput, partition: Partition, what: str, *, normalize: bool = True
+) -> Similarity:
+    """The best cells of each row and of each column, in every mini-batch.
+
+    Only one mini-batch's matrix is in memory at a time. A cell's value is computed again from the
+    exact cosine and the potentials, so that entities with equal vectors have equal values.
+
+    Args:
+        given: The entities and settings.
+        partition: Which mini-batch each entity is in.
+        what: The name of this part of the work, for `given.progress`.
+        normalize: Whether Sinkhorn normalizes each mini-batch.
+    """
+    of_rows = Partition(
+        partition.labels.zip(given.entities.entities).map(lambda side: side[0].cpu()[side[1]]),
+        partition.num_batches,
+    )
+    nothing = torch.empty(0, dtype=torch.int64, device=given.device)
+    parts: list[Entries] = [(nothing, nothing, nothing.float())]
+    step = given.step(what)
+    for done, batch in enumerate(of_rows.mini_batches()):
+        if all(len(side) for side in batch):
+            parts.append(_cells(given, batch, normalize))
+        if step:
+            step(done + 1, partition.num_batches)
+    return from_parts(parts, given.entities.num_entities)
+
+
+def _cells(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Entries:
+    """Rows, columns and values of one mini-batch's best cells."""
+    config, entities = given.config, given.entities
+
+    def taken(values: Pair[Tensor]) -> Pair[Tensor]:
+        return values.zip(batch).map(
+            lambda side: side[0].index_select(0, side[1].to(side[0].device)).to(given.device)
+        )
+
+    vectors = taken(entities.vectors)
+    temperature = config.sinkhorn_temperature
+    potentials = Potentials(*(torch.zeros(len(side), device=given.device) for side in batch))
+    if normalize:
+        outside = given.outside and taken(given.outside)
+        potentials = _potentials(vectors, outside, given)
+    shifts = Pair(potentials.source, potentials.target).map(lambda each: each * temperature)
+    rows, columns = best_of_block(
+        vectors, shifts, config.candidates, taken(entities.keys), config.seed, given.block_cells
+    )
+    cosines = pair_dots(vectors.source, vectors.target, rows, columns)
+    scores = values(cosines, rows, columns, potentials, temperature) if normalize else cosines
+    ids = taken(entities.entities)
+    return ids.source[rows], ids.target[columns], scores.float()
+
+
+def _potentials(
+    vectors: Pair[Tensor], outside: Pair[Tensor] | None, given: ViewInput
+) -> Potentials:
+    """The factors with which Sinkhorn scales a mini-batch; one matrix of it is in memory."""
+    temperature, rounds = given.config.sinkhorn_temperature, given.config.sinkhorn_rounds
+    if vectors.source.device.type == "cuda":
+        source, target = vectors
+        return sinkhorn_of_products(source, target, temperature, rounds, outside, given.block_cells)
+    # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
+    wide = vectors.map(Tensor.double)
+    return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)

@@ -1,0 +1,23 @@
+"""The view `sinkhorn`: Sinkhorn on the candidates of all entities at once (not in the paper)."""
+
+from __future__ import annotations
+
+from clusterea.fusion.inputs import ViewInput
+from clusterea.numerics.cells import union_of_directions
+from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
+from clusterea.types import Similarity
+
+
+def sinkhorn_view(given: ViewInput) -> Similarity:
+    """The candidates of both directions, normalized as one sparse matrix."""
+    return given.entities.by_entity(normalized(given))
+
+
+def normalized(given: ViewInput) -> Similarity:
+    """The same, indexed by the rows of `Undecided`: the order of sums is free of entity ids."""
+    config = given.config
+    candidates = union_of_directions(
+        given.found.map(lambda side: side.first(config.candidates)), twice=False
+    )
+    temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
+    return sparse_sinkhorn(candidates, temperature, rounds, given.outside)

@@ -1,0 +1,66 @@
+"""How much is worked on at a time, on each kind of device: speed and memory, never the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+# On a CPU small blocks stay in its cache; a GPU needs large ones to be busy.
+BLOCK_SIZES: dict[str, dict[str, int]] = {
+    "nearest": {"cpu": 1 << 25, "cuda": 1 << 30},  # cells of the matrix: 128 MB, 4 GB
+    "gathered": {"cpu": 1 << 22, "cuda": 1 << 26},  # cells taken out of such a block
+    "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise
+    "best cells": {"cpu": 1 << 24, "cuda": 1 << 29},  # cells of a mini-batch's matrix
+    "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
+    "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
+    "sums": {"cpu": 1 << 24, "cuda": 1 << 25},  # cells of both sparse matrices that are added
+    "evidence": {"cpu": 1 << 22, "cuda": 1 << 24},  # source edges
+    "edges": {"cpu": 1 << 20, "cuda": 1 << 28},  # numbers in one (edges, channels, dim) tensor
+    "labels": {"cpu": 1 << 23, "cuda": 1 << 28},  # edges × features
+    "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
+    "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
+}
+FREE_SHARE = 0.25  # of the free memory that a block may take
+LEAST = 1 << 20  # cells of a block, however little memory is free
+
+
+def block_size(name: str, device: torch.device) -> int:
+    """The usual size."""
+    return BLOCK_SIZES[name][device.type]
+
+
+def fitting_size(name: str, device: torch.device, cell_bytes: int, beside: int = 0) -> int:
+    """The usual size, or less where less memory is free.
+
+    Args:
+        name: In `BLOCK_SIZES`.
+        device: Where the block will be.
+        cell_bytes: What each cell takes while it is worked on.
+        beside: Bytes that will be taken by then.
+    """
+    usual, free = block_size(name, device), available(device)
+    if free is None:
+        return usual
+    return min(usual, max(LEAST, int(FREE_SHARE * (free - beside)) // cell_bytes))
+
+
+def available(device: torch.device) -> int | None:
+    """Bytes that are free on the device, as far as the system tells."""
+    if device.type == "cuda":
+        import torch
+
+        free, total = torch.cuda.mem_get_info(device)
+        taken = torch.cuda.memory_allocated(device)
+        allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+        # What the allocator has reserved but not handed out is free too.
+        return min(free + torch.cuda.memory_reserved(device), allowed) - taken
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,49 @@
+"""Block sizes: the usual ones, and smaller ones where little memory is free."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clusterea.numerics import block_sizes
+from clusterea.numerics.block_sizes import BLOCK_SIZES, LEAST, available, block_size, fitting_size
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("free", "beside", "wanted"),
+    [
+        (None, 0, 1 << 25),
+        (1 << 40, 0, 1 << 25),
+        (1 << 28, 0, 1 << 23),  # a quarter, 8 bytes a cell
+        (1 << 28, 1 << 27, 1 << 22),
+        (1 << 10, 1 << 30, LEAST),
+    ],
+)
+def test_free_memory_bounds_a_block(
+    free: int | None, beside: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(block_sizes, "available", lambda device: free)
+    assert fitting_size("nearest", CPU, 8, beside) == wanted
+    assert block_size("nearest", CPU) == 1 << 25
+
+
+def test_every_kind_of_device_has_one() -> None:
+    assert {tuple(sizes) for sizes in BLOCK_SIZES.values()} == {("cpu", "cuda")}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_what_is_free_on_a_gpu() -> None:
+    device = torch.device("cuda", 0)
+    before = available(device)
+    assert before is not None
+    held = torch.empty(1 << 28, device=device)  # 1 GiB
+    now = available(device)
+    assert now is not None
+    assert before - now >= held.nbytes
+    del held
+    later = available(device)  # reserved, but free
+    assert later is not None
+    assert later > now
