@@ -118,7 +118,7 @@ class Ear:
         self.begun.append(stage)
 
     def step(self, stage: str, what: str, done: int, total: int) -> None:
-        assert stage == self.begun[-1]
+        assert stage in self.begun  # what was damaged is made again when somebody needs it
         if stage == self.stop_at and self.stop_when and what.startswith(self.stop_when):
             raise KeyboardInterrupt
         self.steps.setdefault(stage, []).append((what, done, total))
@@ -146,8 +146,13 @@ def assert_same(one: AlignmentResult, other: AlignmentResult) -> None:
     assert one.keys == other.keys
     assert [each.num_new for each in one.rounds] == [each.num_new for each in other.rounds]
     made = [
-        [*each.made_embeddings.values(), *each.made_partitions.values()]
-        + [each.made_similarity, each.made_alignment, *(round_.found for round_ in each.rounds)]
+        [
+            *each.made_embeddings.values(),
+            *each.made_partitions.values(),
+            *(round_.found for round_ in each.rounds),
+            each.made_similarity,
+            each.made_alignment,
+        ]
         for each in (one, other)
     ]
     for mine, yours in zip(*made, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from clusterea.graph import metis
 from clusterea.graph.metis import MetisBeside
 from clusterea.graph.subtask import subtask
 from clusterea.pipeline import cuts as module
-from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
+from clusterea.pipeline.store import Made, Store
 from clusterea.samplers import metis_cut
 from clusterea.types import AlignmentTask, Pair
 from clusterea.workspace import Workspace
@@ -38,8 +40,18 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[MetisBeside]:
     return processes
 
 
+@contextmanager
+def cuts_of(task: AlignmentTask, folder: Path | None = None) -> Iterator[Cuts]:
+    workspace = None if folder is None else Workspace(folder)
+    cuts = Cuts(Store(workspace), Made.of("task-0", task))
+    try:
+        yield cuts
+    finally:
+        cuts.close()
+
+
 def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[MetisBeside]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["cmcs", "iscs", "iscs-reverse", "metis-cps", "vps"], 4, 1)
         assert len(begun) == 2  # one a side
         for graph in task.graphs:
@@ -49,7 +61,7 @@ def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[MetisBe
 
 
 def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[MetisBeside]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs"], 4, 1)
         for parts, seed in ((4, 2), (5, 1)):
             wanted = metis_cut(task.graphs.source, parts, seed)
@@ -59,17 +71,14 @@ def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[MetisBe
 
 
 def test_one_part_needs_nobody(task: AlignmentTask, begun: list[MetisBeside]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs", "metis-cps-reverse"], 1, 0)
         assert not begun
         assert not cuts(task.graphs.source, 1, 0).any()
 
 
 def test_an_error_stops_them(task: AlignmentTask, begun: list[MetisBeside]) -> None:
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Cuts(Artifacts(None), "task-0", task) as cuts,
-    ):
+    with pytest.raises(KeyboardInterrupt), cuts_of(task) as cuts:
         cuts.begin(["iscs", "iscs-reverse"], 4, 1)
         raise KeyboardInterrupt
     assert [process._process.poll() is not None for process in begun] == [True, True]
@@ -81,7 +90,7 @@ class TestKept:
         self, task: AlignmentTask, begun: list[MetisBeside], tmp_path: Path
     ) -> None:
         def cut(seed: int) -> Any:
-            with Cuts(Artifacts(Workspace(tmp_path)), "task-0", task) as cuts:
+            with cuts_of(task, tmp_path) as cuts:
                 cuts.begin(["iscs"], 4, seed)
                 return cuts(task.graphs.source, 4, seed)
 
@@ -95,18 +104,17 @@ class TestKept:
     def test_sides_are_not_taken_for_each_other(
         self, task: AlignmentTask, begun: list[MetisBeside], tmp_path: Path
     ) -> None:
-        artifacts = Artifacts(Workspace(tmp_path))
-        with Cuts(artifacts, "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             parts = task.graphs.map(lambda graph: cuts(graph, 4, 1))
         assert parts.map(len) == Pair(120, 90)
-        with Cuts(artifacts, "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             for graph, wanted in task.graphs.zip(parts):
                 assert np.array_equal(cuts(graph, 4, 1), wanted)
         assert not begun
 
     def test_a_mini_batch_that_is_split_is_not(self, task: AlignmentTask, tmp_path: Path) -> None:
         part = subtask(task, Pair(np.arange(50), np.arange(40)))
-        with Cuts(Artifacts(Workspace(tmp_path)), "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             found = cuts(part.graphs.source, 3, 0)
         assert np.array_equal(found, metis_cut(part.graphs.source, 3, 0))
         assert not list(tmp_path.glob("metis-*"))
@@ -114,7 +122,7 @@ class TestKept:
 
 def test_what_metis_says_is_passed_on(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metis, "__name__", "clusterea.no_such_module")
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs"], 4, 1)
         with pytest.raises(RuntimeError, match="METIS failed: .*no_such_module"):
             cuts(task.graphs.source, 4, 1)
