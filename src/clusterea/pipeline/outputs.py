@@ -161,15 +161,22 @@ def write_manifest(
 
 
 def _kept(folder: Path, described: dict[str, Any]) -> dict[str, Any] | None:
-    """The folder's manifest with the artifacts of this one, if both are of one run."""
+    """The folder's manifest with what this one adds, if both are of one run."""
     try:
         before = dict(Manifest.read(folder).values)
         same = Config.from_dict(before["config"]) == Config.from_dict(described["config"])
+        if not same or before["artifacts"].get("data") != described["artifacts"]["data"]:
+            return None
+        known = {cost["stage"] for cost in before["stages"]}
+        new = [cost for cost in described["stages"] if cost["stage"] not in known]
+        return before | {
+            "artifacts": before["artifacts"] | described["artifacts"],
+            "num_batches": before["num_batches"] | described["num_batches"],
+            "stages": [*before["stages"], *new],
+            "seconds": round(before["seconds"] + sum(cost["seconds"] for cost in new), 3),
+        }
     except (DataError, KeyError, TypeError, ValueError):
         return None
-    if not same or before["artifacts"].get("data") != described["artifacts"]["data"]:
-        return None
-    return before | {"artifacts": before["artifacts"] | described["artifacts"]}
 
 
 def _described_data(result: AlignmentResult) -> dict[str, Any]:
