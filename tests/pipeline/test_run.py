@@ -104,7 +104,7 @@ def test_a_stage_that_was_not_reached_is_named(
     assert found.config == result.config
     for need in ("fuse", "match"):
         with pytest.raises(DataError, match=f"has no result of `clusterea {need}` yet"):
-            load_run(tmp_path, need=need)  # type: ignore[arg-type]
+            load_run(tmp_path, need=need)
     with pytest.raises(InputError, match="stopped before `fuse`"):
         _ = found.similarity
     further, _ = run(tmp_path, given, until=then)
