@@ -18,8 +18,7 @@ import clusterea
 from clusterea import library
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.errors import InputError
-from clusterea.pipeline import Observer
-from clusterea.pipeline.align import Silent
+from clusterea.pipeline import Observer, Silent
 from clusterea.types import Benchmark, KnowledgeGraph, Pair
 
 SHAPE = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import fields, replace
 from importlib.resources import files
@@ -138,7 +139,6 @@ class TestSizes:
         assert config.fusion.views == ("local", "support")
         assert config.fusion.support_rounds == 2
         assert config.matching.held_out == [0.05, 0.1, 0.05][row]
-        assert config.matching.rejoin == (row == 0)
 
     @pytest.mark.parametrize(("entities", "row"), SIZES)
     def test_fast_trains_nothing(self, entities: int, row: int) -> None:
@@ -288,6 +288,11 @@ class TestChanges:
         assert found["training"]["epochs"] == 20
         assert found["models"] == ("dual-amn",)
         assert found["samplers"] == ("cmcs", "iscs", "iscs-reverse")
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_from_a_table_that_was_written_as_json(self, name: str) -> None:
+        config = preset(name, 1000, samplers=["vps"], seed=7, settings=["matching.method=greedy"])
+        assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 class TestErrors:

@@ -11,23 +11,27 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 
-from clusterea.config import training_config
+from clusterea.config import preset, training_config
 from clusterea.data.synthetic import SHAPES, generate
-from clusterea.errors import DamagedError, InputError
+from clusterea.errors import DamagedError, DataError, InputError
 from clusterea.export import EXPORTERS
 from clusterea.types import Benchmark, Pair
 from clusterea.workspace import (
     EXPORTED,
+    OUTPUTS,
     FileCheckpoints,
+    Manifest,
     Workspace,
     fingerprint,
     read_tensors,
     recipe_key,
+    task_key,
     write_tensors,
 )
 
@@ -49,7 +53,7 @@ def benchmark_() -> Benchmark:
 def test_data_comes_back_as_it_was(benchmark_: Benchmark, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "run")
     key = workspace.save_benchmark(benchmark_)
-    back = workspace.load_benchmark()
+    back = workspace.load_benchmark(key)
     assert fingerprint(back) == fingerprint(benchmark_)
     for name in ("dropped", "format", "seeds_from"):
         assert getattr(back, name) == getattr(benchmark_, name)
@@ -133,14 +137,14 @@ class TestFilesThatCanNotBeOpened:
         self, benchmark_: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         workspace = Workspace(tmp_path)
-        workspace.save_benchmark(benchmark_)
+        key = workspace.save_benchmark(benchmark_)
 
         def denied(path: Path) -> str:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-        monkeypatch.setattr("clusterea.workspace.file_checksum", denied)
+        monkeypatch.setattr("clusterea.workspace.data.file_checksum", denied)
         with pytest.raises(PermissionError):
-            workspace.load_benchmark()
+            workspace.load_benchmark(key)
 
 
 class TestChecksums:
@@ -196,24 +200,6 @@ class TestChecksums:
             read_tensors(tmp_path / "t")
 
     @pytest.mark.parametrize(
-        "text", ["", "{", "[]", "7", '{"key": "a-1"}', '{"key": "a-2", "checksum": "0"}', "\0"]
-    )
-    def test_a_damaged_pointer_is_named(self, text: str, tmp_path: Path) -> None:
-        workspace = Workspace(tmp_path)
-        workspace.point("train", "a-1")
-        assert workspace.current("train") == "a-1"
-        (tmp_path / "train.json").write_text(text)
-        with pytest.raises(DamagedError, match="train.json: is damaged.* `clusterea align`"):
-            workspace.current("train")
-
-    def test_pointers_that_were_exchanged_are_noticed(self, tmp_path: Path) -> None:
-        workspace = Workspace(tmp_path)
-        workspace.point("train", "a-1")
-        (tmp_path / "train.json").rename(tmp_path / "train-2.json")
-        with pytest.raises(DamagedError):
-            workspace.current("train-2")
-
-    @pytest.mark.parametrize(
         "name", ["about.json", "tensors.safetensors", "source_entities.parquet"]
     )
     @pytest.mark.parametrize("damage", ["gone", "empty", "bit", "tail"])
@@ -230,13 +216,13 @@ class TestChecksums:
         path.unlink() if damage == "gone" else path.write_bytes(changed[damage])
         what = "missing" if damage == "gone" else "damaged"
         with pytest.raises(DamagedError, match=rf"{name}: is {what}.*`clusterea align`"):
-            workspace.load_benchmark()
+            workspace.load_benchmark(key)
         said: list[str] = []
         assert workspace.save_benchmark(benchmark_, said.append) == key
         assert len(said) == 1
         assert str(path) in said[0]
         assert path.read_bytes() == whole
-        assert fingerprint(workspace.load_benchmark()) == fingerprint(benchmark_)
+        assert fingerprint(workspace.load_benchmark(key)) == fingerprint(benchmark_)
 
 
 def test_files_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
@@ -245,12 +231,158 @@ def test_files_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
     assert (tmp_path / "t").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a run, as `clusterea train` makes one"):
-        Workspace(tmp_path).load_benchmark()
+def test_a_run_needs_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; a run needs a folder"):
         Workspace(tmp_path / "file")
+    with pytest.raises(InputError, match="can't be written to standard output"):
+        Workspace(Path("-"))
+
+
+class TestManifest:
+    VALUES: ClassVar[dict[str, Any]] = {
+        "data": {"task": "task-1"},
+        "config": preset("fast", 100).to_dict(),
+        "artifacts": {"data": "data-1", "train": "train-1"},
+    }
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        Manifest(tmp_path, self.VALUES).write()
+        return tmp_path
+
+    def test_it_comes_back_as_it_was(self, folder: Path) -> None:
+        back = Manifest.read(folder)
+        assert back.task == "task-1"
+        assert back.config == preset("fast", 100)
+        assert back.data == "data-1"
+        assert back.reaching("train") is back
+        assert back.bounds == (0.0, None)
+        bounds = {"min_confidence": 0.5, "top": 7}
+        Manifest(folder, self.VALUES | {"bounds": bounds}).write()
+        assert Manifest.read(folder).bounds == (0.5, 7)
+
+    def test_a_stage_that_was_not_reached_is_named(self, folder: Path) -> None:
+        with pytest.raises(DataError, match="has no result of `clusterea fuse` yet. Run that, or"):
+            Manifest.read(folder).reaching("fuse")
+
+    def test_a_folder_without_one_is_no_run(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="expected a run, as `clusterea train` makes one"):
+            Manifest.read(tmp_path)
+        with pytest.raises(DataError, match="expected a run"):
+            Manifest.read(tmp_path / "nowhere")
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"data": {}}', "\0"])
+    def test_a_damaged_one_is_named(self, text: str, folder: Path) -> None:
+        (folder / "run.json").write_text(text)
+        with pytest.raises(DamagedError, match="run.json: is damaged.* `clusterea align`"):
+            Manifest.read(folder)
+
+    def test_a_changed_value_is_noticed(self, folder: Path) -> None:
+        whole = (folder / "run.json").read_text()
+        (folder / "run.json").write_text(whole.replace("train-1", "train-2"))
+        with pytest.raises(DamagedError):
+            Manifest.read(folder)
+
+    @pytest.mark.parametrize("missing", ["data", "config", "artifacts"])
+    def test_one_of_another_version(self, missing: str, tmp_path: Path) -> None:
+        Manifest(tmp_path, {k: v for k, v in self.VALUES.items() if k != missing}).write()
+        with pytest.raises(DamagedError, match="run.json: is of another version"):
+            Manifest.read(tmp_path)
+
+    @pytest.mark.parametrize("config", [{}, None, [], {"training": {"speed": 3}}])
+    def test_settings_of_another_version(self, config: Any, tmp_path: Path) -> None:
+        Manifest(tmp_path, self.VALUES | {"config": config}).write()
+        with pytest.raises(DataError, match="run.json: has settings of another version"):
+            _ = Manifest.read(tmp_path).config
+
+
+class TestWhoseFolder:
+    """A run goes on in its own folder, and takes nobody else's."""
+
+    @pytest.fixture
+    def task(self, benchmark_: Benchmark) -> str:
+        return task_key(benchmark_.task)
+
+    @pytest.fixture
+    def run(self, benchmark_: Benchmark, task: str, tmp_path: Path) -> Path:
+        """One that has come to an end."""
+        workspace = Workspace(tmp_path)
+        key = workspace.save_benchmark(benchmark_)
+        (tmp_path / "alignment.tsv").write_text("links")
+        values = TestManifest.VALUES | {"data": {"task": task}, "artifacts": {"data": key}}
+        Manifest(tmp_path, values).write()
+        return tmp_path
+
+    def test_the_same_data_go_on(self, run: Path, task: str) -> None:
+        Workspace(run).claim(task)
+        assert (run / "alignment.tsv").exists()
+
+    @pytest.mark.parametrize("ended", [True, False])
+    def test_other_data_are_refused(self, ended: bool, run: Path) -> None:
+        if not ended:  # the stored data say whose run it is
+            (run / "run.json").unlink()
+            (run / "alignment.tsv").unlink()
+        before = sorted(run.rglob("*"))
+        with pytest.raises(
+            InputError, match="holds a run of other graphs or seeds. .* remove that run with --over"
+        ):
+            Workspace(run).claim("task-other")
+        with pytest.raises(InputError, match="with overwrite=True"):
+            Workspace(run).check_task("task-other", "overwrite=True")
+        assert sorted(run.rglob("*")) == before
+
+    @pytest.mark.parametrize("damage", ["", "{}", None])
+    def test_without_its_manifest_the_data_tell(
+        self, damage: str | None, run: Path, task: str
+    ) -> None:
+        manifest = run / "run.json"
+        manifest.unlink() if damage is None else manifest.write_text(damage)
+        Workspace(run).claim(task)
+        with pytest.raises(InputError, match="of other graphs or seeds"):
+            Workspace(run).claim("task-other")
+
+    def test_where_nothing_tells_results_are_not_replaced(self, run: Path, task: str) -> None:
+        (run / "run.json").write_text("")
+        (recipe,) = run.glob("data-*/recipe.json")
+        recipe.write_text("")
+        with pytest.raises(InputError, match="of other graphs or seeds, or one that can't be read"):
+            Workspace(run).claim(task)
+        for name in ("run.json", "alignment.tsv"):
+            (run / name).unlink()
+        Workspace(run).claim(task)  # there is nothing to lose
+
+    @pytest.mark.parametrize("name", OUTPUTS)
+    def test_a_file_that_no_run_made_is_not_replaced(
+        self, name: str, task: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(InputError, match=f"{name} is there, and no run made it"):
+            Workspace(tmp_path).claim(task)
+        assert (tmp_path / name).read_text() == "mine"
+
+    def test_other_files_are_nobodys_business(self, task: str, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").touch()
+        (tmp_path / "data-of-mine").mkdir()
+        Workspace(tmp_path).claim(task)
+        Workspace(tmp_path / "new").claim(task)
+
+    def test_overwriting_removes_what_a_run_made_and_nothing_else(self, run: Path) -> None:
+        mine = ["notes.txt", "data-of-mine/a", "train-0123456789ab.txt", "checkpoints/mine"]
+        made = [
+            *OUTPUTS,
+            *(f"{stage}-0123456789ab/tensors.safetensors" for stage in ("train", "sample")),
+            "checkpoints/train-0123456789ab.safetensors",
+        ]
+        for name in [*mine, *made]:
+            (run / name).parent.mkdir(exist_ok=True)
+            (run / name).write_text(name)
+        Workspace(run).claim("task-other", overwrite=True)
+        left = [path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()]
+        assert sorted(left) == sorted(mine)
+        (run / "checkpoints/mine").unlink()
+        Workspace(run).clear()
+        assert not (run / "checkpoints").exists()
 
 
 def test_clearing_removes_what_every_export_format_wrote(tmp_path: Path) -> None:
@@ -265,7 +397,7 @@ def test_an_artifact_that_fails_leaves_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     with pytest.raises(RuntimeError, match="half way"), workspace.new("a-1", {}) as place:
         (place / "big").write_text("half of it")
-        assert workspace.find("a-1") is None
+        assert not workspace.has("a-1")
         raise RuntimeError("half way")
     assert list(tmp_path.iterdir()) == []
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
 from clusterea.config import Config, preset
 from clusterea.data.synthetic import SHAPES, generate
-from clusterea.types import AlignmentTask, Benchmark, Pair
+from clusterea.pipeline import AlignmentResult
+from clusterea.types import AlignmentTask, Benchmark, Pair, StageCost
 
 CPU = torch.device("cpu")
 # What artifacts are named for.
-STAGES = ("held", "train", "sample", "metis", "fuse", "pseudo", "match")
+STAGES = ("train", "sample", "metis", "fuse", "pseudo", "match")
 
 
 def benchmark(
@@ -96,3 +97,67 @@ def made(run: Path) -> dict[str, int]:
 def is_clean(run: Path) -> bool:
     """Whether nothing half-made is left."""
     return not [*run.glob(".*"), *run.glob("*/.*")]
+
+
+@dataclass
+class Ear:
+    """An observer that writes down what it hears, and may interrupt."""
+
+    stop_at: str = ""  # the stage at which it interrupts
+    stop_when: str = ""  # what that stage then says it is doing; empty: where it begins
+    begun: list[str] = field(default_factory=list)
+    ended: list[StageCost] = field(default_factory=list)
+    steps: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
+    warned: list[str] = field(default_factory=list)
+
+    def begin(self, stage: str) -> None:
+        assert len(self.begun) == len(self.ended)  # the stage before is over
+        if stage == self.stop_at and not self.stop_when:
+            raise KeyboardInterrupt
+        self.begun.append(stage)
+
+    def step(self, stage: str, what: str, done: int, total: int) -> None:
+        assert stage in self.begun  # what was damaged is made again when somebody needs it
+        if stage == self.stop_at and self.stop_when and what.startswith(self.stop_when):
+            raise KeyboardInterrupt
+        self.steps.setdefault(stage, []).append((what, done, total))
+
+    def end(self, cost: StageCost) -> None:
+        assert cost.stage == self.begun[-1]
+        self.ended.append(cost)
+
+    def warn(self, message: str) -> None:
+        self.warned.append(message)
+
+
+def stages(result: AlignmentResult) -> list[str]:
+    """What took place, in order."""
+    return [cost.stage for cost in result.timings]
+
+
+def reused(result: AlignmentResult) -> list[str]:
+    """The stages whose results were there already."""
+    return [cost.stage for cost in result.timings if cost.reused]
+
+
+def assert_same(one: AlignmentResult, other: AlignmentResult) -> None:
+    """Bit for bit, under the same keys."""
+    assert one.keys == other.keys
+    assert [each.num_new for each in one.rounds] == [each.num_new for each in other.rounds]
+    made = [
+        [
+            *each.made_embeddings.values(),
+            *each.made_partitions.values(),
+            *(round_.found for round_ in each.rounds),
+            each.made_similarity,
+            each.made_alignment,
+        ]
+        for each in (one, other)
+    ]
+    for mine, yours in zip(*made, strict=True):
+        assert (mine is None) == (yours is None)
+        if mine is not None and yours is not None:
+            mine_, yours_ = mine.value.tensors(), yours.value.tensors()
+            assert list(mine_) == list(yours_)
+            for name, tensor in mine_.items():
+                assert torch.equal(tensor, yours_[name])

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-import torch
-from small_runs import CPU, STAGES, artifacts, benchmark, digests, in_rounds, is_clean, made, quick
+from small_runs import (
+    CPU,
+    STAGES,
+    Ear,
+    artifacts,
+    assert_same,
+    benchmark,
+    digests,
+    in_rounds,
+    is_clean,
+    made,
+    quick,
+    reused,
+    stages,
+)
 
 import clusterea.fusion
 import clusterea.matching
@@ -22,9 +33,7 @@ import clusterea.training
 from clusterea.config import config_with
 from clusterea.errors import InputError
 from clusterea.graph.metis import RunningMetis, begin
-from clusterea.pipeline import AlignmentResult, Observer, StageCost, align
-from clusterea.pipeline.artifacts import read_artifact
-from clusterea.pipeline.stored import stored_trial
+from clusterea.pipeline import AlignmentResult, Stage, align, held_out
 from clusterea.types import Benchmark
 from clusterea.workspace import Workspace
 
@@ -49,7 +58,12 @@ THOROUGH = quick(
 NONE = dict.fromkeys(STAGES, 0)
 ALL = NONE | {"train": 1, "sample": 3, "metis": 2, "fuse": 1, "match": 1}
 # Two encoders first; the untrained one in the next round; both in the last. Two folds in each.
-ALL_ROUNDS = NONE | {"held": 1, "train": 2 + 2 + 4, "fuse": 3, "pseudo": 2, "match": 1}
+ALL_ROUNDS = NONE | {"train": 2 + 2 + 4, "fuse": 3, "pseudo": 2, "match": 1}
+ONE_PASS = [
+    "training",
+    *(f"sampling: {sampler}" for sampler in ("cmcs", "iscs", "iscs-reverse")),
+    *("fusion", "matching"),
+]
 FIRST_ROUND = ["training", "propagation", "fusion"]
 ROUNDS = [
     *FIRST_ROUND,
@@ -71,45 +85,6 @@ def forbid(patch: pytest.MonkeyPatch, *stages: str) -> None:
 
     for stage in stages:
         patch.setattr(*(PLACES | OF_ROUNDS)[stage], refuse)
-
-
-def assert_same(one: AlignmentResult, other: AlignmentResult) -> None:
-    """Bit for bit."""
-    assert one.keys == other.keys
-    assert len(one.encodings) == len(other.encodings)
-    for mine, yours in zip(one.encodings, other.encodings, strict=True):
-        for rows, others in mine.zip(yours):
-            assert torch.equal(rows, others)
-    assert set(one.partitions) == set(other.partitions)
-    for sampler, partition in one.partitions.items():
-        assert partition.num_batches == other.partitions[sampler].num_batches
-        for labels, others in partition.labels.zip(other.partitions[sampler].labels):
-            assert torch.equal(labels, others)
-    assert [each.num_new for each in one.rounds] == [each.num_new for each in other.rounds]
-    for this, that in zip(one.rounds, other.rounds, strict=True):
-        assert torch.equal(this.pseudo_seeds, that.pseudo_seeds)
-    assert torch.equal(one.similarity.columns, other.similarity.columns)
-    assert torch.equal(one.similarity.values, other.similarity.values)
-    assert torch.equal(one.alignment.links, other.alignment.links)
-    assert torch.equal(one.alignment.confidence, other.alignment.confidence)
-
-
-def stopped_at(stage: str, what: str = "") -> Observer:
-    """One that interrupts where a stage begins, or where it says what it is doing."""
-
-    class Stop:
-        def begin(self, begun: str) -> None:
-            if begun == stage and not what:
-                raise KeyboardInterrupt
-
-        def step(self, begun: str, doing: str, done: int, total: int) -> None:
-            if begun == stage and what and doing.startswith(what):
-                raise KeyboardInterrupt
-
-        def end(self, cost: StageCost) -> None: ...
-        def warn(self, message: str) -> None: ...
-
-    return Stop()
 
 
 @pytest.fixture(scope="module")
@@ -277,11 +252,9 @@ class TestResume:
         result = align(given.task, quick(setting), CPU, workspace=Workspace(run))
         assert made(run) == ALL | more
         assert before.items() <= digests(run).items()
-        assert Workspace(run).current("match") == result.keys["match"]
-        reused = {cost.stage for cost in result.timings if cost.reused}
-        assert ("training" in reused) == ("train" in kept)
-        assert ("fusion" in reused) == ("fuse" in kept)
-        assert "matching" not in reused
+        assert ("training" in reused(result)) == ("train" in kept)
+        assert ("fusion" in reused(result)) == ("fuse" in kept)
+        assert "matching" not in reused(result)
 
     def test_samplers_share_what_they_can(
         self, given: Benchmark, run: Path, monkeypatch: pytest.MonkeyPatch
@@ -298,9 +271,8 @@ class TestResume:
             forbid(patch, stage)
             with pytest.raises(RuntimeError, match="not to be computed"):
                 align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
-        stages = list(PLACES)
-        later = stages[stages.index(stage) :]
-        earlier = stages[: stages.index(stage)]
+        at = list(PLACES).index(stage)
+        earlier, later = list(PLACES)[:at], list(PLACES)[at:]
         there = made(tmp_path)
         assert all(there[each] == 0 for each in later)
         assert all(there[each] == ALL[each] for each in earlier)
@@ -336,7 +308,7 @@ class TestResume:
     def test_training_goes_on_from_its_checkpoint(
         self, given: Benchmark, finished: Path, tmp_path: Path
     ) -> None:
-        stop = stopped_at("training", "epoch 3")
+        stop = Ear("training", "epoch 3")
         with pytest.raises(KeyboardInterrupt):
             align(given.task, quick(), CPU, workspace=Workspace(tmp_path), observer=stop)
         assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
@@ -349,52 +321,39 @@ class TestRounds:
     """Self-training with two encoders, and some seeds held out: as the default preset has it."""
 
     def test_the_stages_are_heard_in_order(self, many: Benchmark) -> None:
-        heard: list[tuple[str, str]] = []
-        steps: dict[str, list[tuple[str, int, int]]] = {}
-
-        class Ear:
-            def begin(self, stage: str) -> None:
-                heard.append(("begin", stage))
-
-            def step(self, stage: str, what: str, done: int, total: int) -> None:
-                steps.setdefault(stage, []).append((what, done, total))
-
-            def end(self, cost: StageCost) -> None:
-                heard.append(("end", cost.stage))
-
-            def warn(self, message: str) -> None:
-                heard.append(("warn", message))
-
-        result = align(many.task, in_rounds(), CPU, observer=Ear())
-        assert heard == [(what, stage) for stage in ROUNDS for what in ("begin", "end")]
-        assert [cost.stage for cost in result.timings] == ROUNDS
+        """Labels are propagated in every round; training is for the first pass and the last."""
+        ear = Ear()
+        result = align(many.task, in_rounds(), CPU, observer=ear)
+        assert ear.begun == stages(result) == ROUNDS
+        assert ear.ended == list(result.timings)
+        assert not ear.warned
         silent = {stage for stage in ROUNDS if stage.startswith(("self-training", "matching"))}
-        assert set(steps) == set(ROUNDS) - silent
-        for stage, said in steps.items():
+        assert set(ear.steps) == set(ROUNDS) - silent
+        for stage, said in ear.steps.items():
             assert said[-1][1] == said[-1][2]
             assert all(what for what, _, _ in said)
             assert (said[0][0] == "labels") == stage.startswith("propagation")
 
-    def test_every_round_may_train(self, many: Benchmark) -> None:
-        def trained(*settings: str) -> list[str]:
-            result = align(many.task, in_rounds(*settings), CPU)
-            return [cost.stage for cost in result.timings if cost.stage.startswith("training")]
+    def test_a_round_in_the_middle_keeps_what_was_trained_first(
+        self, many: Benchmark, of_rounds: Path
+    ) -> None:
+        workspace = Workspace(of_rounds)
+        recipes = [workspace.recipe(place.name) for place in artifacts(of_rounds, "fuse")]
+        parents = {len(each["parents"]): each["parents"] for each in recipes}
+        first, middle, last = (parents[1 + encodings] for encodings in (2, 3, 4))
+        assert middle["train"] == first["train"]
+        assert not {middle["train-2"], middle["train-3"]} & {*first.values(), *last.values()}
+        assert not {*last.values()} & {first["train"], first["train-2"]}
 
-        last = ["training", *2 * ["training, round 2"]]
-        assert trained() == last
-        again = trained("self_training.retrain=every")
-        assert again == [last[0], *2 * ["training, round 1"], *last[1:]]
+    def test_where_all_are_trained_every_round_trains(self, many: Benchmark) -> None:
+        config = replace(in_rounds("self_training.folds=1"), models=("dual-amn",))
+        found = [stage for stage in stages(align(many.task, config, CPU)) if "train" in stage[:6]]
+        assert found == ["training", "training, round 1", "training, round 2"]
 
     def test_what_is_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
-        workspace = Workspace(of_rounds)
-        result = align(many.task, in_rounds(), CPU, workspace=workspace)
-        held = read_artifact(workspace, workspace.current("held"), itemgetter("links"))
-        seeds = set(map(tuple, many.task.seeds.tolist()))
-        assert len(held) == int(0.5 * len(seeds)) > 0
-        assert set(map(tuple, held.tolist())) < seeds
-        decided = many.task.with_seeds(
-            np.array(sorted(seeds - set(map(tuple, held.tolist()))), dtype=np.int64)
-        )
+        result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
+        held, known = held_out(many.task, in_rounds().matching)
+        assert len(held) == int(0.5 * many.task.num_seeds) > 0
         assert len(result.rounds) == 2
         before: set[tuple[int, ...]] = set()
         for each in result.rounds:
@@ -403,70 +362,31 @@ class TestRounds:
             for side in (0, 1):  # one-to-one, and never against a seed that was learned from
                 ends = each.pseudo_seeds[:, side].tolist()
                 assert len(set(ends)) == len(ends)
-                assert not set(ends) & set(decided.seeds[:, side].tolist())
+                assert not set(ends) & set(known.seeds[:, side].tolist())
             before = found
+        # Held-out seeds are scored like other entities; those that were learned are not.
+        scored = (result.similarity.row_offsets.diff() > 0).numpy()
+        assert scored[held[:, 0]].any()
+        assert not scored[known.seeds[:, 0]].any()
 
     def test_held_out_seeds_are_no_links_and_not_unmatched(
         self, many: Benchmark, of_rounds: Path
     ) -> None:
         result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
+        assert result.alignment.is_calibrated
         for side, graph in enumerate(many.task.graphs):
             matched = result.alignment.links[:, side].tolist()
             unmatched = list(result.alignment.unmatched)[side].tolist()
             decided = many.task.seeds[:, side].tolist()
             assert sorted([*matched, *decided, *unmatched]) == list(range(graph.num_entities))
 
-    def test_in_the_end_all_seeds_are_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
-        """But the confidence is fitted on a similarity that has not learned the held-out ones."""
-        workspace = Workspace(of_rounds)
-        held_key = workspace.current("held")
-        held = read_artifact(workspace, held_key, itemgetter("links"))
-
-        def parents(stage: str) -> dict[str, str]:
-            recipe = of_rounds / workspace.current(stage) / "recipe.json"
-            return dict(json.loads(recipe.read_text())["parents"])
-
-        for encoder in ("train", "train-2", "train-3", "train-4"):
-            assert parents(encoder)["rejoined"] == held_key
-            assert "held" not in parents(encoder)
-        assert parents("match")["trial"] == workspace.current("rehearsal")
-        assert parents("match")["fuse"] == workspace.current("fuse")
-        for stage, is_open in (("rehearsal", True), ("fuse", False)):
-            offsets = read_artifact(workspace, workspace.current(stage), itemgetter("row_offsets"))
-            assert bool((offsets.diff()[held[:, 0]] > 0).any()) == is_open
-
-    def test_a_lost_rehearsal_is_told(
-        self, many: Benchmark, of_rounds: Path, tmp_path: Path
-    ) -> None:
-        """Matching again without it would fit confidence on nothing, and not say so."""
-        workspace = Workspace(Path(shutil.copytree(of_rounds, tmp_path / "run")))
-        fused = workspace.current("fuse")
-        assert stored_trial(workspace, many.task, fused) is not None
-        workspace.forget("rehearsal")
-        with pytest.raises(InputError, match="rehearsal.json: is missing; run `clusterea align`"):
-            stored_trial(workspace, many.task, fused)
-
-    def test_without_rounds_they_rejoin_in_one_of_their_own(self, many: Benchmark) -> None:
-        result = align(many.task, in_rounds("self_training.rounds=0"), CPU)
-        again = [f"{stage}, all seeds" for stage in FIRST_ROUND]
-        assert [cost.stage for cost in result.timings] == [*FIRST_ROUND, *again, "matching"]
-        plain = align(many.task, in_rounds("self_training.rounds=0", "matching.held_out=0"), CPU)
-        assert torch.equal(result.similarity.values, plain.similarity.values)
-        assert not torch.equal(result.alignment.confidence, plain.alignment.confidence)
-
-    def test_the_result_says_what_it_was_made_of(
-        self, many: Benchmark, of_rounds: Path, tmp_path: Path
-    ) -> None:
-        workspace = Workspace(Path(shutil.copytree(of_rounds, tmp_path / "run")))
-        result = align(many.task, in_rounds(), CPU, workspace=workspace)
+    def test_the_result_says_what_it_was_made_of(self, many: Benchmark, of_rounds: Path) -> None:
+        result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
         encoders = ["train", "train-2", "train-3", "train-4"]  # two, in two folds
-        assert set(result.keys) == {*encoders, "fuse", "match"}
+        assert set(result.keys) == {*encoders, "pseudo-1", "pseudo-2", "fuse", "match"}
+        assert all((of_rounds / key).is_dir() for key in result.keys.values())
         assert [each.source.shape[1] for each in result.encodings] == [96, 96, 48, 48]
         assert result.embeddings is result.encodings[0]
-        for stage in result.keys:
-            assert workspace.current(stage) == result.keys[stage]
-        align(many.task, quick(samplers=[]), CPU, workspace=workspace)  # of one encoder
-        assert not workspace.has("train-2")
 
     def test_nothing_is_made_again(
         self, many: Benchmark, of_rounds: Path, monkeypatch: pytest.MonkeyPatch
@@ -489,22 +409,13 @@ class TestRounds:
                 FIRST_ROUND,
                 {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
             ),
-            (
-                "self_training.measure=score",
-                FIRST_ROUND,
-                {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
-            ),
             ("self_training.folds=1", ROUNDS[:4], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
             (
                 "self_training.rounds=1",
-                ROUNDS[:4],  # held-out seeds rejoin in the round that is now the last
-                {"train": 4, "fuse": 1, "match": 1},
+                [*ROUNDS[:4], *ROUNDS[4:6]],
+                {"train": 2, "fuse": 1, "match": 1},  # the round that is now the last trains
             ),
-            (
-                "self_training.rounds=0",
-                FIRST_ROUND,
-                {"train": 2, "fuse": 1, "match": 1},  # all seeds
-            ),
+            ("self_training.rounds=0", FIRST_ROUND, {"match": 1}),
             (
                 "self_training.check=false",
                 ROUNDS[:6],
@@ -515,7 +426,6 @@ class TestRounds:
                 [*ROUNDS[:8], *ROUNDS[10:12]],
                 {"train": 2, "fuse": 1, "match": 1},
             ),
-            ("matching.rejoin=false", ROUNDS[:8], {"train": 4, "fuse": 1, "match": 1}),
             (
                 "fusion.candidates=7",
                 FIRST_ROUND[:2],
@@ -534,7 +444,7 @@ class TestRounds:
             (
                 "matching.held_out=0.6",
                 [],
-                {"held": 1, "train": 8, "fuse": 3, "pseudo": 2, "match": 1},
+                {"train": 8, "fuse": 3, "pseudo": 2, "match": 1},
             ),
         ],
     )
@@ -550,29 +460,21 @@ class TestRounds:
         run = Path(shutil.copytree(of_rounds, tmp_path / "run"))
         before = digests(of_rounds)
         result = align(many.task, in_rounds(setting), CPU, workspace=Workspace(run))
-        assert [cost.stage for cost in result.timings if cost.reused] == kept
+        assert reused(result) == kept
         assert made(run) == {
             stage: count + more.get(stage, 0) for stage, count in made(of_rounds).items()
         }
         assert before.items() <= digests(run).items()
-        assert Workspace(run).current("match") == result.keys["match"]
 
     @pytest.mark.parametrize("stage", dict.fromkeys(ROUNDS[1:]))
     def test_stopped_at_a_stage_it_goes_on(
         self, stage: str, many: Benchmark, of_rounds: Path, tmp_path: Path
     ) -> None:
         with pytest.raises(KeyboardInterrupt):
-            align(
-                many.task,
-                in_rounds(),
-                CPU,
-                workspace=Workspace(tmp_path),
-                observer=stopped_at(stage),
-            )
+            align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path), observer=Ear(stage))
         assert is_clean(tmp_path)
         result = align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
-        reused = [cost.stage for cost in result.timings if cost.reused]
-        assert reused == ROUNDS[: ROUNDS.index(stage)]
+        assert reused(result) == ROUNDS[: ROUNDS.index(stage)]
         assert made(tmp_path) == ALL_ROUNDS
         assert digests(tmp_path) == digests(of_rounds)
         assert is_clean(tmp_path)
@@ -580,7 +482,7 @@ class TestRounds:
     def test_training_in_a_later_round_goes_on_from_its_checkpoint(
         self, many: Benchmark, of_rounds: Path, tmp_path: Path
     ) -> None:
-        stop = stopped_at("training, round 2", "epoch 3")
+        stop = Ear("training, round 2", "epoch 3")
         with pytest.raises(KeyboardInterrupt):
             align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path), observer=stop)
         assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
@@ -592,9 +494,7 @@ class TestRounds:
         config = in_rounds("self_training.threshold=1")
         result = align(many.task, config, CPU)
         assert [len(each.pseudo_seeds) for each in result.rounds] == [0]
-        again = [f"{stage}, all seeds" for stage in FIRST_ROUND]
-        timed = [cost.stage.removesuffix(", round 1") for cost in result.timings]
-        assert timed == [*FIRST_ROUND, "self-training", *again, "matching"]
+        assert stages(result) == [*FIRST_ROUND, "self-training, round 1", "matching"]
         assert len(result.encodings) == 2
 
     def test_a_round_that_brings_little_is_the_last(self, many: Benchmark) -> None:
@@ -603,7 +503,7 @@ class TestRounds:
         first, second = result.rounds  # all of the first are new, some of the second are not
         assert first.num_new == len(first.pseudo_seeds)
         assert 0 < second.num_new < len(second.pseudo_seeds)
-        assert [cost.stage for cost in result.timings] == ROUNDS
+        assert stages(result) == ROUNDS
 
     def test_a_folder_changes_nothing_where_there_are_samplers_too(
         self, many: Benchmark, tmp_path: Path
@@ -653,41 +553,80 @@ class TestMetis:
         assert not begun
 
 
-class TestObserver:
-    def test_hears_of_every_stage_in_order(self, given: Benchmark) -> None:
-        heard: list[tuple[str, ...]] = []
-        steps: dict[str, list[tuple[int, int]]] = {}
+class TestUntil:
+    """Stopping early and going on is the same as going all the way."""
 
-        class Ear:
-            def begin(self, stage: str) -> None:
-                heard.append(("begin", stage))
+    @pytest.mark.parametrize(
+        ("until", "places"),
+        [("train", 1), ("sample", 4), ("fuse", 5)],
+    )
+    def test_nothing_runs_after(
+        self,
+        until: Stage,
+        places: int,
+        given: Benchmark,
+        finished: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        after = list(PLACES)[list(PLACES).index(until) + 1 :]
+        with monkeypatch.context() as patch:
+            forbid(patch, *after)
+            part = align(given.task, quick(), CPU, workspace=Workspace(tmp_path), until=until)
+        assert stages(part) == ONE_PASS[:places]
+        assert all(not made(tmp_path)[stage] for stage in after)
+        assert (part.made_similarity is None) == (until != "fuse")
+        assert part.made_alignment is None
+        whole = align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
+        assert reused(whole) == ONE_PASS[:places]
+        assert digests(tmp_path) == digests(finished)
+        assert_same(whole, align(given.task, quick(), CPU, workspace=Workspace(finished)))
 
-            def step(self, stage: str, what: str, done: int, total: int) -> None:
-                steps.setdefault(stage, []).append((done, total))
+    @pytest.mark.parametrize("until", ["train", "sample", "fuse"])
+    def test_of_the_last_round(
+        self, until: Stage, many: Benchmark, of_rounds: Path, tmp_path: Path
+    ) -> None:
+        """No sampler is asked for here, so `sample` ends where `train` does."""
+        part = align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path), until=until)
+        done = ROUNDS[:-1] if until == "fuse" else ROUNDS[:-2]
+        assert stages(part) == done
+        assert len(part.rounds) == 2
+        assert set(part.keys) >= {"train", "train-4", "pseudo-1", "pseudo-2"}
+        assert made(tmp_path)["match"] == 0
+        whole = align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
+        assert reused(whole) == done
+        assert digests(tmp_path) == digests(of_rounds)
 
-            def end(self, cost: StageCost) -> None:
-                heard.append(("end", cost.stage))
 
-            def warn(self, message: str) -> None:
-                heard.append(("warn", message))
+def test_an_observer_hears_of_every_stage_in_order(given: Benchmark) -> None:
+    ear = Ear()
+    result = align(given.task, quick(), CPU, observer=ear)
+    assert ear.begun == stages(result) == ONE_PASS
+    assert set(ear.steps) == {"training", "fusion"}
+    assert ear.steps["training"][-1] == ("epoch 3 of 3", 3, 3)
+    for cost in result.timings:
+        assert cost.seconds > 0
+        assert cost.peak_host_bytes is not None
+        assert cost.peak_host_bytes > 1 << 20
+        assert cost.peak_gpu_bytes is None
+        assert not cost.reused
+        assert cost.to_dict()["stage"] == cost.stage
 
-        result = align(given.task, quick(), CPU, observer=Ear())
-        stages = [
-            "training",
-            *(f"sampling: {sampler}" for sampler in ("cmcs", "iscs", "iscs-reverse")),
-            "fusion",
-            "matching",
-        ]
-        assert heard == [(what, stage) for stage in stages for what in ("begin", "end")]
-        assert [cost.stage for cost in result.timings] == stages
-        assert set(steps) == {"training", "fusion"}
-        assert steps["training"][-1][0] == steps["training"][-1][1]
-        for cost in result.timings:
-            assert cost.seconds > 0
-            assert cost.peak_host_bytes > 1 << 20
-            assert cost.peak_gpu_bytes is None
-            assert not cost.reused
-            assert cost.to_dict()["stage"] == cost.stage
+
+@pytest.mark.parametrize("stage", ["train", "fuse", "match"])
+def test_a_damaged_artifact_is_made_again_when_it_is_needed(
+    stage: str, given: Benchmark, run: Path
+) -> None:
+    before = digests(run)
+    (place,) = artifacts(run, stage)
+    (place / "tensors.safetensors").write_bytes(b"half")
+    ear = Ear()
+    result = align(given.task, quick(), CPU, workspace=Workspace(run), observer=ear)
+    assert not ear.warned  # nobody has asked for it yet
+    assert_same(result, align(given.task, quick(), CPU))
+    what = f"{place}/tensors.safetensors is damaged or missing: the stage {stage} is run again."
+    assert ear.warned == [what]
+    assert digests(run) == before
 
 
 def test_the_result_says_what_it_was_made_of(given: Benchmark, finished: Path) -> None:
@@ -695,5 +634,3 @@ def test_the_result_says_what_it_was_made_of(given: Benchmark, finished: Path) -
     assert set(result.keys) == {"train", "cmcs", "iscs", "iscs-reverse", "fuse", "match"}
     for key in result.keys.values():
         assert (finished / key / "tensors.safetensors").is_file()
-    for stage in ("train", "fuse", "match"):
-        assert Workspace(finished).current(stage) == result.keys[stage]

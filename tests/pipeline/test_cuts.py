@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from clusterea.graph import metis
 from clusterea.graph.metis import RunningMetis
 from clusterea.graph.subtask import subtask
 from clusterea.pipeline import cuts as module
-from clusterea.pipeline.artifacts import Artifacts
 from clusterea.pipeline.cuts import Cuts
+from clusterea.pipeline.store import Made, Store
 from clusterea.samplers import metis_cut
 from clusterea.types import AlignmentTask, Pair
 from clusterea.workspace import Workspace
@@ -37,8 +39,18 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[RunningMetis]:
     return processes
 
 
+@contextmanager
+def cuts_of(task: AlignmentTask, folder: Path | None = None) -> Iterator[Cuts]:
+    workspace = None if folder is None else Workspace(folder)
+    cuts = Cuts(Store(workspace), Made.of("task-0", task))
+    try:
+        yield cuts
+    finally:
+        cuts.close()
+
+
 def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[RunningMetis]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["cmcs", "iscs", "iscs-reverse", "metis-cps", "vps"], 4, 1)
         assert len(begun) == 2  # one a side
         for graph in task.graphs:
@@ -48,7 +60,7 @@ def test_the_same_parts_as_here_and_now(task: AlignmentTask, begun: list[Running
 
 
 def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[RunningMetis]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs"], 4, 1)
         for parts, seed in ((4, 2), (5, 1)):
             wanted = metis_cut(task.graphs.source, parts, seed)
@@ -58,17 +70,14 @@ def test_what_was_not_begun_is_cut_here(task: AlignmentTask, begun: list[Running
 
 
 def test_one_part_needs_nobody(task: AlignmentTask, begun: list[RunningMetis]) -> None:
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs", "metis-cps-reverse"], 1, 0)
         assert not begun
         assert not cuts(task.graphs.source, 1, 0).any()
 
 
 def test_an_error_stops_them(task: AlignmentTask, begun: list[RunningMetis]) -> None:
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Cuts(Artifacts(None), "task-0", task) as cuts,
-    ):
+    with pytest.raises(KeyboardInterrupt), cuts_of(task) as cuts:
         cuts.begin(["iscs", "iscs-reverse"], 4, 1)
         raise KeyboardInterrupt
     assert [process._process.poll() is not None for process in begun] == [True, True]
@@ -80,7 +89,7 @@ class TestKept:
         self, task: AlignmentTask, begun: list[RunningMetis], tmp_path: Path
     ) -> None:
         def cut(seed: int) -> Any:
-            with Cuts(Artifacts(Workspace(tmp_path)), "task-0", task) as cuts:
+            with cuts_of(task, tmp_path) as cuts:
                 cuts.begin(["iscs"], 4, seed)
                 return cuts(task.graphs.source, 4, seed)
 
@@ -94,18 +103,17 @@ class TestKept:
     def test_sides_are_not_taken_for_each_other(
         self, task: AlignmentTask, begun: list[RunningMetis], tmp_path: Path
     ) -> None:
-        artifacts = Artifacts(Workspace(tmp_path))
-        with Cuts(artifacts, "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             parts = task.graphs.map(lambda graph: cuts(graph, 4, 1))
         assert parts.map(len) == Pair(120, 90)
-        with Cuts(artifacts, "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             for graph, wanted in task.graphs.zip(parts):
                 assert np.array_equal(cuts(graph, 4, 1), wanted)
         assert not begun
 
     def test_a_mini_batch_that_is_split_is_not(self, task: AlignmentTask, tmp_path: Path) -> None:
         part = subtask(task, Pair(np.arange(50), np.arange(40)))
-        with Cuts(Artifacts(Workspace(tmp_path)), "task-0", task) as cuts:
+        with cuts_of(task, tmp_path) as cuts:
             found = cuts(part.graphs.source, 3, 0)
         assert np.array_equal(found, metis_cut(part.graphs.source, 3, 0))
         assert not list(tmp_path.glob("metis-*"))
@@ -113,7 +121,7 @@ class TestKept:
 
 def test_what_metis_says_is_passed_on(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metis, "__name__", "clusterea.no_such_module")
-    with Cuts(Artifacts(None), "task-0", task) as cuts:
+    with cuts_of(task) as cuts:
         cuts.begin(["iscs"], 4, 1)
         with pytest.raises(RuntimeError, match="METIS failed: .*no_such_module"):
             cuts(task.graphs.source, 4, 1)

@@ -14,8 +14,7 @@ from small_runs import benchmark, in_rounds, quick
 
 from clusterea.config import Config, preset
 from clusterea.numerics.block_sizes import available
-from clusterea.pipeline import align
-from clusterea.pipeline.align import Silent
+from clusterea.pipeline import Silent, align, run_in_folder
 from clusterea.pipeline.memory import (
     cell_bytes,
     expected_disk,
@@ -23,7 +22,6 @@ from clusterea.pipeline.memory import (
     largest_batch,
     widths,
 )
-from clusterea.pipeline.outputs import write_outputs
 from clusterea.types import AlignmentTask, Pair
 from clusterea.workspace import Workspace
 
@@ -115,10 +113,7 @@ class TestExpectedDisk:
         self, entities: tuple[int, int], share: float, config: Config, tmp_path: Path
     ) -> None:
         small = benchmark(entities, share=share)
-        workspace = Workspace(tmp_path)
-        workspace.save_benchmark(small)
-        result = align(small.task, config, CPU, workspace=workspace)
-        write_outputs(workspace, small, result, CPU, Silent())
+        run_in_folder(Workspace(tmp_path), small, config, CPU, Silent())
         taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
         assert taken / 1.5 < expected_disk(small, config) < 1.5 * taken
 

@@ -22,7 +22,7 @@ CONFIGS = {
 }
 MADE = {
     "samplers": {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1},
-    "rounds": {"held": 1, "train": 8, "fuse": 3, "pseudo": 2, "match": 1},
+    "rounds": {"train": 8, "fuse": 3, "pseudo": 2, "match": 1},
 }
 
 

@@ -17,6 +17,7 @@ import clusterea
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import InputError
 from clusterea.pipeline import align
+from clusterea.pipeline.store import Made
 from clusterea.report.explanation import Linked, Unlinked
 from clusterea.types import Benchmark, Names, Pair
 
@@ -160,7 +161,8 @@ def test_evidence_is_not_rounded_to_certainty(
     result: clusterea.AlignmentResult, benchmark: Benchmark
 ) -> None:
     sure = torch.full_like(result.alignment.confidence, 0.9997)
-    nearly = replace(result, alignment=replace(result.alignment, confidence=sure))
+    links = replace(result.alignment, confidence=sure)
+    nearly = replace(result, made_alignment=Made.of("match-0", links))
     names = benchmark.names.source
     told = [nearly.explain(names[source]) for source in result.alignment.links[:20, 0].tolist()]
     shown = " ".join(f"{each!r} {each._repr_html_()}" for each in told)
@@ -213,6 +215,52 @@ def test_reprs_are_short(result: clusterea.AlignmentResult) -> None:
     assert len(repr(result.config)) < 150
 
 
+class TestBounds:
+    """`min_confidence` and `top` leave links out of `alignment`, and of what is made of it."""
+
+    def test_links(self, result: clusterea.AlignmentResult, tmp_path: Path) -> None:
+        few = replace(result, top=7)
+        assert torch.equal(few.alignment.links, result.alignment.top(7).links)
+        assert few.all_links is result.all_links
+        few.export(tmp_path / "few.tsv", format="tsv")
+        assert len((tmp_path / "few.tsv").read_text().splitlines()) == 1 + 7
+        least = float(result.alignment.confidence.median())
+        sure = replace(result, min_confidence=least)
+        assert 0 < len(sure.alignment.links) < len(result.alignment.links)
+        assert float(sure.alignment.confidence.min()) >= least
+
+    def test_a_link_that_was_left_out_is_still_explained(
+        self, result: clusterea.AlignmentResult, benchmark: Benchmark
+    ) -> None:
+        last = int(result.alignment.links[-1, 0])
+        few = replace(result, top=1)
+        assert last in few.alignment.unmatched.source
+        assert "top: confidence" in repr(few.explain(benchmark.names.source[last]))
+        assert "top: confidence" not in repr(result.explain(benchmark.names.source[last]))
+
+
+class TestStoppedEarly:
+    def test_what_is_not_there_is_named(self, benchmark: Benchmark) -> None:
+        config = small_runs.quick(samplers=[])
+        trained = align(benchmark.task, config, CPU, until="train")
+        assert len(trained.encodings) == 1
+        for stage, ask in (
+            ("fuse", lambda: trained.similarity),
+            ("match", lambda: trained.alignment),
+            ("fuse", lambda: trained.evaluate(benchmark.test_links)),
+        ):
+            with pytest.raises(InputError, match=f"the run was stopped before `{stage}`"):
+                ask()
+
+    def test_a_similarity_alone_is_judged_by_its_ranks(self, benchmark: Benchmark) -> None:
+        config = small_runs.quick(samplers=[])
+        fused = align(benchmark.task, config, CPU, until="fuse").evaluate(benchmark.test_links)
+        whole = align(benchmark.task, config, CPU).evaluate(benchmark.test_links)
+        assert fused.matching is None
+        assert whole.matching is not None
+        assert fused.test_candidates == whole.test_candidates
+
+
 def test_two_graphs_in_one_call(benchmark: Benchmark) -> None:
     def rows(side: str) -> list[tuple[str, str, str]]:
         graph = getattr(benchmark.task.graphs, side)
@@ -250,16 +298,11 @@ def test_the_preset_may_come_second(benchmark: Benchmark) -> None:
         clusterea.align(benchmark.task, "fsat")
 
 
-@pytest.mark.parametrize("rejoin", ["true", "false"])
-def test_only_what_was_cut_is_said_to_be_below_the_cut(rejoin: str) -> None:
+def test_only_what_was_cut_is_said_to_be_below_the_cut() -> None:
     """Those are the links that the same run has without abstaining, and no others."""
     made = small_runs.benchmark(share=0.6)
     cut, uncut = (
-        align(
-            made.task,
-            in_rounds(f"matching.rejoin={rejoin}", f"matching.abstain={abstain}"),
-            CPU,
-        )
+        align(made.task, in_rounds(f"matching.abstain={abstain}"), CPU)
         for abstain in ("true", "false")
     )
     links = set(map(tuple, cut.alignment.links.tolist()))

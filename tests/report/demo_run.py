@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from clusterea.data.synthetic import SHAPES, generate
-from clusterea.report import ReportData, StageCost, collect
-from clusterea.types import Alignment, AlignmentTask, Benchmark, Names, Pair, Partition
+from clusterea.report import ReportData, collect
+from clusterea.types import Alignment, AlignmentTask, Benchmark, Names, Pair, Partition, StageCost
 
 METRICS = {
     "test_candidates": {

@@ -22,14 +22,13 @@ from clusterea.report import (
     GraphSize,
     MiniBatches,
     ReportData,
-    StageCost,
     render_report,
     write_report,
 )
 from clusterea.report.data import WRONG
 from clusterea.report.payload import CONFIDENCE_STEPS, embed_json
 from clusterea.report.readable import percent
-from clusterea.types import Pair
+from clusterea.types import Pair, StageCost
 
 HOSTILE = "<script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028'\"&amp; {{ 1 }} "
 READY = (

@@ -107,7 +107,8 @@ def read(workspace: Workspace, key: str, kind: type[Kept], num_entities: Pair[in
     except FileNotFoundError as error:
         raise DamagedError(path, f"is missing; {_again(key)}") from error
     except DamagedError as error:
-        raise DamagedError(error.path, f"is damaged; {_again(key)}") from error
+        what = "damaged" if error.path.exists() else "missing"
+        raise DamagedError(error.path, f"is {what}; {_again(key)}") from error
     except (KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
         # The file is as it was written, but it was not written for this run's graphs.
         raise DamagedError(path, f"is damaged ({error}); {_again(key)}") from error

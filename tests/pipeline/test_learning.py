@@ -1,0 +1,243 @@
+"""What encoders learn from: who is held out, what folds leave out, and what each weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterea.config import MatchingConfig, SelfTrainingConfig
+from clusterea.pipeline.learning import (
+    FEWEST_HELD_OUT,
+    MOST_HELD_OUT,
+    Encoding,
+    Lesson,
+    checking_shares,
+    held_out,
+    lessons,
+    num_held_out,
+    shares,
+)
+from clusterea.pipeline.store import Made
+from clusterea.types import AlignmentTask, Embeddings, IntArray, Links, Pair
+from small_graphs import random_pair
+
+Listed = list[tuple[int, int]]
+
+
+def task_of(num_seeds: int, *, entities: int = 400) -> AlignmentTask:
+    rng = np.random.default_rng(0)
+    seeds = np.stack([rng.permutation(entities)[:num_seeds] for _ in range(2)], 1)
+    return AlignmentTask(random_pair(0, entities=entities), seeds)
+
+
+def listed(links: Any) -> Listed:
+    return [(int(source), int(target)) for source, target in links]
+
+
+def parted(task: AlignmentTask, **changes: Any) -> tuple[Listed, Listed]:
+    """Who is held out, and who is left."""
+    held, known = held_out(task, MatchingConfig(**changes))
+    return listed(held), listed(known.seeds)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "share", "held"),
+    [
+        (4500, 0.05, 225),
+        (4500, 0, 0),
+        (600, 0.05, 50),  # so few as 30 tell nothing
+        (500, 0.05, 50),
+        (499, 0.05, 0),  # and more than a tenth is not asked for
+        (100, 0.5, 50),
+        (99, 0.5, 0),
+        (0, 0.5, 0),
+    ],
+)
+def test_how_many_are_held_out(seeds: int, share: float, held: int) -> None:
+    assert num_held_out(seeds, share) == held
+
+
+class TestHeldOut:
+    @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
+    def test_enough_to_tell_and_not_too_many_to_lack(self, num_seeds: int, share: float) -> None:
+        count = num_held_out(num_seeds, share)
+        assert count == 0 or FEWEST_HELD_OUT <= count <= max(share, MOST_HELD_OUT) * num_seeds
+        if int(share * num_seeds) >= FEWEST_HELD_OUT:
+            assert count == int(share * num_seeds)  # what was asked for, where it is enough
+
+    @given(st.integers(0, 400), st.floats(0, 1, exclude_max=True), st.integers(0, 9))
+    def test_two_parts_in_the_order_of_the_keys(
+        self, num_seeds: int, share: float, seed: int
+    ) -> None:
+        """Labels are drawn in that order: who is held out must not change the others' order."""
+        everyone = listed(task_of(num_seeds).in_order().seeds)
+        held, rest = parted(task_of(num_seeds), held_out=share, seed=seed)
+        assert len(held) == num_held_out(num_seeds, share)
+        assert not set(held) & set(rest)
+        assert held == [link for link in everyone if link not in set(rest)]
+        assert rest == [link for link in everyone if link not in set(held)]
+
+    def test_only_its_seed_and_share_decide(self) -> None:
+        task = task_of(300)
+        one = parted(task, held_out=0.3)
+        assert parted(task, held_out=0.3, method="greedy", abstain=False) == one
+        assert parted(task, held_out=0.3, seed=1) != one
+
+    def test_neither_ids_nor_graphs_nor_the_order_have_a_say(self) -> None:
+        task, rng = task_of(300), np.random.default_rng(1)
+        new = Pair(rng.permutation(400), rng.permutation(400))
+        seeds = np.stack([new.source[task.seeds[:, 0]], new.target[task.seeds[:, 1]]], 1)
+        keys = new.zip(task.tie_keys).map(lambda side: side[1][np.argsort(side[0])])
+        other = AlignmentTask(random_pair(9, entities=400), rng.permutation(seeds), keys)
+        here, there = (parted(each, held_out=0.3) for each in (task, other))
+        for before, after in zip(here, there, strict=True):
+            assert before
+            assert after == [(int(new.source[i]), int(new.target[j])) for i, j in before]
+
+    def test_everyone_is_as_likely(self) -> None:
+        task, times = task_of(200), np.zeros(400)
+        for seed in range(400):
+            held, _ = parted(task, held_out=0.3, seed=seed)
+            times[[source for source, _ in held]] += 1
+        of_seeds = times[task.seeds[:, 0]]
+        assert of_seeds.sum() == 400 * 60
+        assert abs(of_seeds - 120).max() < 5 * (400 * 0.3 * 0.7) ** 0.5  # five deviations
+
+    def test_graphs_and_keys_stay(self) -> None:
+        task = task_of(300)
+        _, known = held_out(task, MatchingConfig(held_out=0.5))
+        assert known.graphs is task.graphs
+        assert all(np.array_equal(*side) for side in known.tie_keys.zip(task.tie_keys))
+
+
+def learned(
+    pseudo: IntArray, folds: int, *, seed: int = 0, known: str = "known-0", found: str = "pseudo-0"
+) -> list[Lesson]:
+    """The lessons of 15 seeds and these pseudo-seeds."""
+    return lessons(
+        Made.of(known, task_of(15)),
+        Made.of(found, Links(torch.from_numpy(pseudo.copy()))),
+        SelfTrainingConfig(folds=folds, seed=seed),
+        3,
+    )
+
+
+class TestLessons:
+    EVERYONE = task_of(100).seeds  # the first 15 are seeds
+
+    @given(st.integers(0, 40), st.integers(1, 6), st.integers(0, 5))
+    def test_every_pseudo_seed_is_left_out_once(self, count: int, folds: int, seed: int) -> None:
+        """Also where folds are more than pseudo-seeds; parts differ by one at most."""
+        pseudo = self.EVERYONE[15 : 15 + count]
+        found = learned(pseudo, folds, seed=seed)
+        assert [(each.round, each.fold) for each in found] == [(3, fold) for fold in range(folds)]
+        left = [set(listed(pseudo)) - set(listed(each.task.value.seeds)) for each in found]
+        if folds == 1:
+            assert left == [set()]
+            assert found[0].left_out is None
+        else:
+            assert sorted(link for part in left for link in part) == sorted(listed(pseudo))
+            assert max(map(len, left)) - min(map(len, left)) <= 1
+        for each, out in zip(found, left, strict=True):
+            kept = [link for link in listed(pseudo) if link not in out]
+            wanted = sorted([*listed(self.EVERYONE[:15]), *kept])
+            assert sorted(listed(each.task.value.seeds)) == wanted
+            if each.left_out is not None:
+                assert sorted(each.left_out.tolist()) == sorted(source for source, _ in out)
+
+    def test_seeds_are_in_the_order_of_the_keys(self) -> None:
+        for each in learned(self.EVERYONE[15:60], 2):
+            task = each.task.value
+            assert np.array_equal(task.seeds, task.in_order().seeds)
+
+    def test_the_seed_decides_the_folds(self) -> None:
+        def seeds(seed: int) -> list[Listed]:
+            found = learned(self.EVERYONE[15:60], 3, seed=seed)
+            return [listed(each.task.value.seeds) for each in found]
+
+        assert seeds(4) == seeds(4)
+        assert seeds(4) != seeds(5)
+
+    def test_pseudo_seeds_against_a_seed_are_dropped(self) -> None:
+        seeds = self.EVERYONE
+        wrong = np.array([[seeds[0, 0], seeds[50, 1]], [seeds[51, 0], seeds[1, 1]]])
+        (only,) = learned(np.concatenate([seeds[2:3], wrong, seeds[20:24]]), 1)
+        wanted = sorted(listed([*seeds[:15], *seeds[20:24]]))
+        assert sorted(listed(only.task.value.seeds)) == wanted
+
+    def test_keys_tell_them_apart(self) -> None:
+        pseudo = self.EVERYONE[15:25]
+        keys = [
+            [each.task.key for each in learned(pseudo, 2, **changes)]
+            for changes in ({}, {"seed": 1}, {"known": "known-1"}, {"found": "pseudo-1"})
+        ]
+        keys.append([each.task.key for each in learned(pseudo, 3)])
+        assert len({key for some in keys for key in some}) == 4 * 2 + 3
+        assert [each.task.key for each in learned(pseudo, 2)] == keys[0]
+
+
+def encoding(encoder: int, left_out: Sequence[int] | None = None) -> Encoding:
+    """What an encoder made of a lesson without these sources."""
+    without = None if left_out is None else np.array(left_out, dtype=np.int64)
+    lesson = Lesson(Made.of("lesson-0", task_of(0)), left_out=without)
+    nothing = Embeddings(torch.ones(1, 1), torch.ones(1, 1))
+    return Encoding(encoder, lesson, Made.of("train-0", nothing))
+
+
+def slow_shares(encodings: Sequence[Encoding], source: int) -> list[float]:
+    """Every encoder has the same say, shared by those of its encodings that may judge."""
+    encoders = {each.encoder for each in encodings}
+    is_pseudo = any(
+        each.lesson.left_out is not None and source in each.lesson.left_out for each in encodings
+    )
+
+    def may_judge(each: Encoding) -> bool:
+        left_out = each.lesson.left_out
+        return not is_pseudo or left_out is None or source in left_out
+
+    judges = [each.encoder for each in encodings if may_judge(each)]
+    return [
+        may_judge(each) / len(encoders) / max(judges.count(each.encoder), 1) for each in encodings
+    ]
+
+
+class TestShares:
+    @given(st.lists(st.integers(0, 3), min_size=1, max_size=9))
+    def test_every_encoder_weighs_the_same(self, encoders: list[int]) -> None:
+        found = shares([encoding(encoder) for encoder in encoders])
+        for encoder in set(encoders):
+            own = [share for share, at in zip(found, encoders, strict=True) if at == encoder]
+            assert sum(own) == pytest.approx(1 / len(set(encoders)))
+            assert len(set(own)) == 1
+
+    def test_who_has_learned_a_pair_has_no_say_in_it(self) -> None:
+        encodings = [encoding(0), encoding(1, [1]), encoding(1, [2])]
+        found = checking_shares(encodings, 3)
+        assert found.tolist() == [[0.5, 0.25, 0.25], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+
+    @given(
+        st.integers(0, 2),
+        st.integers(1, 3),
+        st.integers(2, 4),
+        st.lists(st.integers(-1, 3), min_size=1, max_size=12),
+    )
+    def test_as_a_slow_twin_says(
+        self, whole: int, folded: int, folds: int, drawn: list[int]
+    ) -> None:
+        """`drawn` is the fold that leaves out a source's pseudo-seed, or -1."""
+        parts = [
+            [source for source, fold in enumerate(drawn) if min(fold, folds - 1) == part]
+            for part in range(folds)
+        ]
+        encodings = [encoding(encoder) for encoder in range(whole)]
+        encodings += [encoding(whole + at, part) for at in range(folded) for part in parts]
+        found = checking_shares(encodings, len(drawn))
+        for source, row in enumerate(found.tolist()):
+            assert row == pytest.approx(slow_shares(encodings, source))
+            assert sum(row) == pytest.approx(1)
