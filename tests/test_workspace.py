@@ -352,7 +352,7 @@ class TestWhoseFolder:
             (run / name).unlink()
         Workspace(run).claim(task)  # there is nothing to lose
 
-    @pytest.mark.parametrize("name", OUTPUTS)
+    @pytest.mark.parametrize("name", sorted({*OUTPUTS} - {"run.json"}))
     def test_a_file_that_no_run_made_is_not_replaced(
         self, name: str, task: str, tmp_path: Path
     ) -> None:

@@ -521,7 +521,6 @@ class TestDryRun:
         clusterea_command: Command,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("clusterea.numerics.lists.COMPARED", 0)
         monkeypatch.setattr("clusterea.cli.plan.PRODUCTS_A_SECOND", {"cpu": 1e4})
         command = (
             "align",
@@ -531,6 +530,8 @@ class TestDryRun:
             *SHARE,
             "--preset",
             "fast",
+            "--set",
+            "fusion.search_compared=1",
             "--dry-run",
         )
         said = [

@@ -134,7 +134,8 @@ def test_a_sampler_does_not_see_held_out_seeds_either(
 def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
     """The fast preset by hand, but for its calibration."""
     by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
-    fusion = ["--set", "sinkhorn_rounds=20"]
+    settings = ("views=local,support", "csls=false", "sinkhorn_rounds=20")
+    fusion = [part for setting in settings for part in ("--set", setting)]
     for asked in (
         ["train", pair, "--out", by_hand, *SHARE, "--model", "label-propagation", *CPU],
         ["fuse", by_hand, "--samplers", "", *fusion, *CPU],

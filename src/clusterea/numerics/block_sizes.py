@@ -52,11 +52,12 @@ def available(device: torch.device) -> int | None:
     if device.type == "cuda":
         import torch
 
-        free, total = torch.cuda.mem_get_info(device)
-        taken = torch.cuda.memory_allocated(device)
-        allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+        index = torch.cuda.current_device() if device.index is None else device.index
+        free, total = torch.cuda.mem_get_info(index)
+        taken = torch.cuda.memory_allocated(index)
+        allowed = int(torch.cuda.get_per_process_memory_fraction(index) * total)
         # What the allocator has reserved but not handed out is free too.
-        return min(free + torch.cuda.memory_reserved(device), allowed) - taken
+        return min(free + torch.cuda.memory_reserved(index), allowed) - taken
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

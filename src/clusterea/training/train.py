@@ -17,6 +17,7 @@ from clusterea.graph.common_structure import no_common_edges, too_many_twins
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
 from clusterea.graph.union import UnionGraph, union
 from clusterea.models import Encoder, Shape, find_encoder
+from clusterea.numerics.block_sizes import available
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable, check_shape
@@ -370,10 +371,9 @@ def _optimizer(
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:
-    """Whether so many bytes go on the device: on a GPU at most a quarter of its memory."""
-    if device.type != "cuda":
-        return True
-    return num_bytes <= torch.cuda.get_device_properties(device).total_memory / 4
+    """Whether so many bytes go on the device: on a GPU at most a quarter of what is free."""
+    free = available(device) if device.type == "cuda" else None
+    return free is None or num_bytes <= free / 4
 
 
 def _advice(what: str, config: TrainingConfig) -> str:
