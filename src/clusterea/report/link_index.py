@@ -1,4 +1,4 @@
-"""Every link of a run, packed small enough to search in the page."""
+"""All links of a run, compressed, for the search in the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterea.types import IntArray
 
 @dataclass(frozen=True, slots=True)
 class LinkIndex:
-    """The packed links, and where each link lies in them."""
+    """The packed links, and the row of each link."""
 
     packed: str  # base64 of gzip
     rows: IntArray  # (links,): link i is row rows[i]
