@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_named_and_removed(tmp_path: Path) -> None:
     (tmp_path / "state").write_bytes(b"rubbish")
     said: list[str] = []
     assert FileCheckpoints(tmp_path / "state", warn=said.append).latest() is None
-    assert said == [f"{tmp_path / 'state'} is damaged: training begins anew."]
+    assert said == [f"{tmp_path / 'state'} is damaged: training starts over."]
     assert not (tmp_path / "state").exists()
 
 

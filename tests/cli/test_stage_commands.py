@@ -377,7 +377,7 @@ class TestFolders:
         assert ran.code == 2
         assert ran.err == (
             f"error: {tensors}: is {damage}; "
-            "run `clusterea match` or `align` again to have it made anew.\n"
+            "run `clusterea match` or `align` again to make it.\n"
         )
         before = (run / "alignment.tsv").read_bytes()
         again = aligned(pair, run)
