@@ -376,8 +376,7 @@ class TestFolders:
         ran = clusterea_command(asked[0], run, *asked[1:])
         assert ran.code == 2
         assert ran.err == (
-            f"error: {tensors}: is {damage}; "
-            "run `clusterea match` or `align` again to make it.\n"
+            f"error: {tensors}: is {damage}; run `clusterea match` or `align` again to make it.\n"
         )
         before = (run / "alignment.tsv").read_bytes()
         again = aligned(pair, run)
