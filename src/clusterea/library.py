@@ -150,8 +150,8 @@ def align(
             preset, target = target, None
         if any(each is not None for each in (target, links, seeds, test_links)):
             raise InputError(
-                f"a {type(source).__name__} has its graphs and links: expected nothing beside it "
-                "but preset and other settings, by name."
+                f"a {type(source).__name__} has its graphs and links: expected only the preset and "
+                "other settings, by name."
             )
     benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
     larger = max(graph.num_entities for graph in task.graphs)

@@ -17,5 +17,5 @@ def parse_size(text: str, option: str = "--memory") -> int:
         raise InputError(f"{option} must be a size, as 20GiB. Got {text!r} instead.")
     size = int(float(found[1]) * UNITS[found[2] or ""])
     if not size:
-        raise InputError(f"{option} must be more than nothing. Got {text!r} instead.")
+        raise InputError(f"{option} must be more than 0. Got {text!r} instead.")
     return size

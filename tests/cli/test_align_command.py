@@ -634,7 +634,7 @@ class TestRefused:
             (["--memory", "-3GiB"], "--memory must be a size, as 20GiB. Got '-3GiB'"),
             (["--memory", "20 gigs"], "--memory must be a size"),
             (["--memory", ""], "--memory must be a size"),
-            (["--memory", "0"], "--memory must be more than nothing"),
+            (["--memory", "0"], "--memory must be more than 0"),
             (["--seed", "-1"], r"seed must be an int in \[0, inf\)"),
             (["--seed", "x"], "Invalid value for '--seed'"),
             (["--seeds-share", "1.5"], r"--seeds-share must be a number in \(0, 1\]"),

@@ -133,7 +133,7 @@ class TestOtherData:
         ran = command("align", pair, "--out", tmp_path, *SHARE, *PAPER)
         assert ran.code == 2
         assert ran.err == (
-            f"error: {tmp_path / 'alignment.tsv'} is there, and no run made it. "
+            f"error: {tmp_path / 'alignment.tsv'} exists, but no run made it. "
             "Choose another folder, or replace it with --overwrite.\n"
         )
         (tmp_path / "alignment.tsv").unlink()

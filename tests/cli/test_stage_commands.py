@@ -308,7 +308,7 @@ class TestFolders:
             ran = clusterea_command(asked[0], folder, *asked[1:])
             assert ran.code == 2
             assert ran.err == (
-                f"error: {folder}: expected a run, as `clusterea train` makes one; got none.\n"
+                f"error: {folder}: expected a run, made by `clusterea align`; got none.\n"
             )
         assert not list(tmp_path.iterdir())
 

@@ -101,7 +101,7 @@ def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
         return
     own, others = explanation.own_and_others(unlinked.side)
     shorten, shorten_own = _shortened(others), _shortened(own)
-    table = _table("Candidate", "Score", "Why it was not taken")
+    table = _table("Candidate", "Score", "Why it was not chosen")
     for each in unlinked.candidates:
         rival = "" if each.rival is None else shorten_own(own[each.rival])
         table.add_row(

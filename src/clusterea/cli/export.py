@@ -53,9 +53,7 @@ def export(
     find_exporter(format_name)
     check_bounds(least, top)
     if with_unmatched and format_name != "sssom":
-        raise InputError(
-            f"--with-unmatched goes with --format sssom alone. Got --format {format_name}."
-        )
+        raise InputError(f"--with-unmatched needs --format sssom. Got --format {format_name}.")
     result = load_run(run, need="match")
     alignment = result.all_links.bounded(least, top)
     path = out or run / EXPORTED[format_name]

@@ -47,8 +47,8 @@ class Unlinked:
         if self.never_linked:
             return "is never linked: it is a blank node or a term of RDF's own vocabularies."
         if not self.candidates:
-            return "was matched to nothing. No entity of the other graph was scored for it."
-        return "was matched to nothing. Its best candidates:"
+            return "has no link. No entity of the other graph is a candidate."
+        return "has no link. Its best candidates:"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +124,7 @@ class Explanation:
             )
             for each in unlinked.candidates
         ]
-        header = ("candidate", "score", "why it was not taken") if rows else ()
+        header = ("candidate", "score", "why it was not chosen") if rows else ()
         return f"{self.entity} ({unlinked.side}) {unlinked.told()}", header, rows
 
 
@@ -182,7 +182,7 @@ def _shows_confidence(answer: Linked | Unlinked) -> bool:
 
 
 def why(candidate: Candidate, rival: str) -> str:
-    """Why a candidate was not taken, in a few words."""
+    """Why a candidate was not chosen, in a few words."""
     if candidate.reason == "seed":
         return f"a seed links it to {rival}"
     if candidate.reason == "linked":
@@ -191,7 +191,7 @@ def why(candidate: Candidate, rival: str) -> str:
         sure = confidence(candidate.confidence)
         return f"its link to {rival} was left out by --min-confidence or --top: confidence {sure}"
     if candidate.reason == "unsure":
-        return "its confidence was below the cut"
+        return "dropped: it would lower the expected F1"
     return "also without a link; the matching method did not pair them"
 
 

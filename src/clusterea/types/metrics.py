@@ -32,7 +32,7 @@ class Ranking:
             _check_rate(share, f"hits@{k}")
         shares = [self.hits[k] for k in sorted(self.hits)]
         if any(larger < smaller for smaller, larger in pairwise(shares)):
-            raise ValueError(f"hits must not fall as k grows. Got {dict(self.hits)} instead.")
+            raise ValueError(f"hits must not decrease as k grows. Got {dict(self.hits)} instead.")
         object.__setattr__(self, "hits", MappingProxyType(dict(self.hits)))
 
     def to_dict(self) -> dict[str, float]:

@@ -34,7 +34,7 @@ class Similarity:
             )
         if columns.ndim != 1 or columns.shape != values.shape:
             raise ValueError(
-                "columns and values must be of one length. "
+                "columns and values must have the same length. "
                 f"Got {tuple(columns.shape)} and {tuple(values.shape)} instead."
             )
         if int(offsets[0]) != 0 or int(offsets[-1]) != columns.numel():
@@ -43,7 +43,7 @@ class Similarity:
                 f"Got {int(offsets[0])} to {int(offsets[-1])} instead."
             )
         if bool((offsets.diff() < 0).any()):
-            raise ValueError("row_offsets must not fall.")
+            raise ValueError("row_offsets must not decrease.")
         if not columns.numel():
             return
         if int(columns.min()) < 0 or int(columns.max()) >= width:
@@ -54,7 +54,7 @@ class Similarity:
         # Columns may only fall or repeat where a new row begins.
         falls = (columns.diff() <= 0).nonzero().flatten() + 1
         if not bool(torch.isin(falls, offsets).all()):
-            raise ValueError("columns must rise within each row: one cell for a pair.")
+            raise ValueError("columns must increase within each row.")
         if not bool(values.isfinite().all()):
             raise ValueError("values must be finite.")
 

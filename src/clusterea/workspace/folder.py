@@ -173,7 +173,7 @@ class Workspace:
         tasks, unsure = self._tasks(), ""
         if outputs and not is_run:
             raise InputError(
-                f"{self.folder / outputs[0]} is there, and no run made it. "
+                f"{self.folder / outputs[0]} exists, but no run made it. "
                 f"Choose another folder, or replace it with {option}."
             )
         if not tasks:  # unreadable: an error only if outputs could be lost

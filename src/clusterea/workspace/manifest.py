@@ -35,7 +35,7 @@ class Manifest:
             DamagedError: The manifest is damaged.
         """
         if not cls.path(folder).is_file():
-            raise DataError(folder, "expected a run, as `clusterea train` makes one; got none.")
+            raise DataError(folder, "expected a run, made by `clusterea align`; got none.")
         found = cls(folder, read_sealed(cls.path(folder), NAME))
         if not all(name in found.values for name in ("data", "config", "artifacts")):
             raise DamagedError(cls.path(folder), f"is of another version; {AGAIN}")
