@@ -190,7 +190,9 @@ def test_the_evidence_opens_and_closes(show: Open, width: int) -> None:
     shown = page.text(".evidence")
     assert match.entities.source in shown
     assert match.entities.target in shown
-    assert f"{match.num_supports} pairs are matched to each other, the strongest 12" in shown
+    assert (
+        f"{match.num_supports} pairs are matched to each other. The strongest 12 are shown" in shown
+    )
     rows = page.texts(".supports tbody tr")
     assert len(rows) == 12
     first = match.supports[0]
@@ -250,9 +252,7 @@ def test_every_link_is_in_the_table_also_without_evidence(show: Open) -> None:
     data = demo_run().report(sample=100)
     page = show(data)
     note = re.sub(r"\s+", " ", page.text("#matches .note"))
-    assert (
-        "here for 100 of the 1,785 matches: the 25 most confident, the 25 least confident" in note
-    )
+    assert "the evidence for 100 of them: the 25 most confident, the 25 least confident" in note
     assert page.text("#shown") == "Showing 50 of 1,785 matches"
 
     drawn = {match.link for match in data.matches}

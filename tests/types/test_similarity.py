@@ -73,7 +73,7 @@ def test_columns_may_fall_where_a_row_begins() -> None:
 
 def test_repr_tells_sizes() -> None:
     text = repr(make([0, 2, 3], [1, 2, 0], [0.1, 0.2, 0.3]))
-    assert text == "Similarity(2 × 3, 3 cells, 1.5 a row)"
+    assert text == "Similarity(2 × 3, 3 cells, 1.5 per row)"
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])

@@ -28,7 +28,7 @@ def pack_links(data: ReportData) -> LinkIndex:
     """All links of the report, in about 20 bytes each for names like those of DBpedia.
 
     Unpacked it holds three columns, one after the other: confidence in steps (16 bits,
-    little endian), verdicts (8 bits) and names (UTF-8, one link a line, a tab between source and
+    little endian), verdicts (8 bits) and names (UTF-8, one link per line, a tab between source and
     target). Links are sorted by source name, which makes the names a fifth smaller.
     """
     cells = data.names.zip(NAMESPACES).map(lambda side: to_cells(*side))

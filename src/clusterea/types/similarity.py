@@ -125,4 +125,6 @@ class Similarity:
     def __repr__(self) -> str:
         source, target = self.num_entities
         per_row = self.num_cells / max(source, 1)
-        return f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} a row)"
+        return (
+            f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} per row)"
+        )
