@@ -55,7 +55,7 @@ def make(
         ([0, 2, 1], [0], [0.5], "row_offsets must not decrease"),
         ([0, 1, 1], [3], [0.5], r"columns must lie in \[0, 3\)"),
         ([0, 1, 2], [0], [0.5, 0.1], "columns and values must have the same length"),
-        ([0, 2, 2], [1, 1], [0.5, 0.1], "one cell for a pair"),
+        ([0, 2, 2], [1, 1], [0.5, 0.1], "columns must increase"),
         ([0, 2, 2], [2, 1], [0.5, 0.1], "columns must increase within each row"),
         ([0, 1, 1], [0], [float("nan")], "values must be finite"),
     ],

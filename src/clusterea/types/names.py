@@ -25,7 +25,7 @@ class Names(Sequence[str]):
         array = names if isinstance(names, pa.Array) else pa.array(names, type=pa.large_string())
         array = array.cast(pa.large_string())
         if array.null_count:
-            raise ValueError(f"names must not be null. Got {array.null_count} nulls instead.")
+            raise ValueError(f"names must not be null. Got {array.null_count} missing instead.")
         distinct = pc.count_distinct(array).as_py()
         if distinct != len(array):
             raise ValueError(
