@@ -171,7 +171,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
     assert len(shown) >= 8
     told = "".join(shown)
-    for words in ("Benchmark: ", "links; ", "Metrics on ", "source neighbor", "matched to nothing"):
+    for words in ("Benchmark: ", "links; ", "Metrics on ", "source neighbor", "has no link"):
         assert words in told, words
     hits = space["result"].evaluate().test_candidates.source.hits[1]
     assert hits > 0.5
