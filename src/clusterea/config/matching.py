@@ -16,9 +16,7 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
-    held_out: float = (
-        0.0  # share of the seeds that nothing learns from: confidence is fitted on them
-    )
+    held_out: float = 0.0  # share of seeds held out from training, to fit the confidence on
     abstain: bool = True  # where seeds are held out: drop links that lower the expected F1
     seed: int = 0  # of the order of ties
 

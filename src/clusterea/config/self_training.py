@@ -17,9 +17,7 @@ class SelfTrainingConfig:
     threshold: float = 0.6  # a match becomes a pseudo-seed above this chance to be right
     epochs: int = 0  # of training in a round; 0: as many as in the first pass
     folds: int = 1  # runs of each encoder in a round, each without one part of the pseudo-seeds
-    check: bool = (
-        True  # with folds: score a pseudo-seed only with the fold that did not train on it
-    )
+    check: bool = True  # score a pseudo-seed only with the fold that did not train on it
     least_gain: float = 0.02  # share of new pseudo-seeds below which a round is the last
     seed: int = 0  # of the folds, and of the order of ties
 
