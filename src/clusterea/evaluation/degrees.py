@@ -1,4 +1,4 @@
-"""`by_degree`: how well entities with few triples do beside those with many."""
+"""`by_degree`: ranking metrics by the degree of entities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterea.evaluation.ranking import ranking
 from clusterea.evaluation.rivals import Rivals
 from clusterea.types import DegreeBucket
 
-# Powers of two: each bucket goes from above the bound before it up to its own; the last has none.
+# A bucket has the degrees above one bound, up to the next; the last bucket has no upper bound.
 BOUNDS = (-1, 0, 1, 2, 4, 8, 16)
 
 
@@ -20,8 +20,8 @@ def by_degree(rivals: Rivals, degrees: Tensor) -> tuple[DegreeBucket, ...]:
     Buckets without a link are left out; the last one ends at the largest degree there is.
 
     Args:
-        rivals: Of each link.
-        degrees: (links,): of each link's entity.
+        rivals: Those of each link.
+        degrees: (links,): the degree of each link's entity.
     """
     largest = max(int(degrees.max()), BOUNDS[-1] + 1)
     buckets = []
