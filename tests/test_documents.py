@@ -231,6 +231,12 @@ def test_the_map_from_the_paper_to_the_code_is_complete() -> None:
     assert set(sections) | {f"appendix {letter}" for letter in "ABCDE"} <= set(rows)
 
 
+def test_the_source_cites_only_the_six_numbered_equations_of_the_paper() -> None:
+    for path in (ROOT / "src").glob("**/*.py"):
+        cited = re.findall(r"equations? \(?(\d+)", path.read_text(), re.IGNORECASE)
+        assert all(1 <= int(number) <= 6 for number in cited), path.name
+
+
 @pytest.mark.parametrize("document", WRAPPED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_lines_of_a_document_have_100_columns_at_most(document: Path) -> None:
     text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
