@@ -47,6 +47,15 @@ def test_the_examples_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert found.failed == 0
 
 
+def test_several_names_in_a_setting(folder: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    for views in (["local", "global"], ("local", "global"), "local,global"):
+        result = clusterea.align(
+            task, preset="fast", settings={**FEW, "fusion.views": views}, device="cpu"
+        )
+        assert result.config.fusion.views == ("local", "global")
+
+
 def test_settings_may_be_a_mapping_or_text(folder: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     one = clusterea.align(task, preset="fast", settings=FEW, device="cpu")

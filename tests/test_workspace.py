@@ -346,7 +346,9 @@ class TestWhoseFolder:
         (run / "run.json").write_text("")
         (recipe,) = run.glob("data-*/recipe.json")
         recipe.write_text("")
-        with pytest.raises(InputError, match="of other graphs or seeds, or one that can't be read"):
+        with pytest.raises(
+            InputError, match="of other graphs or seeds, or one that can't be read or is of an"
+        ):
             Workspace(run).claim(task)
         for name in ("run.json", "alignment.tsv"):
             (run / name).unlink()

@@ -156,7 +156,7 @@ def align(
     benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
     larger = max(graph.num_entities for graph in task.graphs)
     given = (
-        [f"{name}={value}" for name, value in settings.items()]
+        [f"{name}={_text(value)}" for name, value in settings.items()]
         if isinstance(settings, Mapping)
         else settings
     )
@@ -172,6 +172,11 @@ def align(
         data = benchmark or numbered(task)  # without names, entities are named by number
         result, _ = run_in_folder(workspace, data, config, torch_device, watcher)
         return replace(result, benchmark=benchmark)
+
+
+def _text(value: object) -> str:
+    """The value as `--set` takes it: several names are separated by commas."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 @names_arguments
@@ -214,7 +219,7 @@ def fuse(
         return torch.nn.functional.normalize(array.float(), dim=1)
 
     embeddings = Pair(rows(source), rows(target))
-    links = torch.as_tensor(np.asarray(seeds), dtype=torch.int64).reshape(-1, 2)
+    links = torch.tensor(np.asarray(seeds), dtype=torch.int64).reshape(-1, 2)
     if graphs is None:
         settings = {"views": ("local", "sinkhorn")} | settings
     return fuse_views(

@@ -83,7 +83,7 @@ def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) 
     assert ran.code == 0
     opening, titles, *candidates = ran.out.splitlines()
     assert opening == f"{name} (source) has no link. Its best candidates:"
-    assert titles.split() == ["Candidate", "Score", "Why", "it", "was", "not", "taken"]
+    assert titles.split() == ["Candidate", "Score", "Why", "it", "was", "not", "chosen"]
     assert candidates.pop() == NOT_FITTED
     assert len(candidates) == 3
     rivals = {row[1]: row for row in rows(run / "alignment.tsv")[1:]}

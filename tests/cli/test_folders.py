@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from clusterea.data import load
 from clusterea.errors import InputError
 from clusterea.library import align
 from clusterea.run_lock import run_lock
+from clusterea.workspace.tensors import write_sealed
 
 OTHER = ["--seeds-share", "0.5"]
 CPU = ["--device", "cpu"]
@@ -69,10 +71,27 @@ class TestOtherData:
         ran = command("align", pair, "--out", run, *PAPER, *OTHER)
         assert ran.code == 2
         assert ran.err == (
-            f"error: {run} holds a run of other graphs or seeds, or one that can't be read. "
+            f"error: {run} holds a run of other graphs or seeds, or one that can't be read "
+            "or is of an earlier version. "
             "Choose another folder, or remove that run with --overwrite.\n"
         )
         assert contents(run) == before
+
+    def test_a_run_of_an_earlier_version(self, run: Path, pair: Path) -> None:
+        """Its run.json has a checksum, but says nothing about the data's artifact."""
+        described = json.loads((run / "run.json").read_text())
+        del described["checksum"], described["artifacts"]["data"]
+        write_sealed(run / "run.json", "run", described)
+        for name in ("task.json", "train-2.json", "sample-iscs-reverse.json"):
+            (run / name).touch()
+        for artifact in run.glob("*-*/"):
+            shutil.rmtree(artifact)
+        assert "is of another version" in command("export", run, "--format", "tsv").err
+        ran = command("align", pair, "--out", run, *SHARE, *PAPER)
+        assert ran.code == 2
+        assert "or is of an earlier version. Choose" in ran.err
+        aligned(pair, run, "--overwrite")
+        assert not list(run.glob("train-2.json")) + list(run.glob("t*sk.json"))
 
     @pytest.mark.parametrize("manifest", ["{", None])
     def test_without_a_manifest_the_data_say_what_it_is_of(

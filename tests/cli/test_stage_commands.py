@@ -99,6 +99,20 @@ class TestAfterRounds:
         assert artifacts(run) == artifacts(at_once)
         assert (run / "alignment.tsv").read_bytes() == (at_once / "alignment.tsv").read_bytes()
 
+    def test_another_sampler_changes_nothing_else(
+        self, run: Path, clusterea_command: Command
+    ) -> None:
+        """It sees what the last round learned, and the rounds stay as they are."""
+        before = artifacts(run)
+        judged = clusterea_command("evaluate", run).out
+        ran = clusterea_command("sample", run, "--sampler", "vps", "--num-batches", "5", *CPU)
+        assert ran.code == 0, ran.err
+        assert [line for line in ran.err.splitlines() if not line.endswith(": reused")] == [
+            line for line in ran.err.splitlines() if line.startswith("sampling: vps, round 2: ")
+        ]
+        assert artifacts(run) == before | {"vps": artifacts(run)["vps"]}
+        assert clusterea_command("evaluate", run).out == judged
+
     def test_training_anew_leaves_one_encoder(
         self, run: Path, pair: Path, clusterea_command: Command
     ) -> None:
@@ -181,6 +195,15 @@ class TestFuse:
         assert clusterea_command("fuse", run, "--set", "candidates=6", *CPU).code == 0
         assert clusterea_command("match", run, *CPU).code == 0
         assert "match" in artifacts(run)
+
+    def test_back_to_the_settings_of_the_links(self, run: Path, clusterea_command: Command) -> None:
+        before = artifacts(run)
+        for candidates in (7, 50):
+            assert (
+                clusterea_command("fuse", run, "--set", f"candidates={candidates}", *CPU).code == 0
+            )
+        assert artifacts(run) == before
+        assert "Precision" in clusterea_command("evaluate", run).out
 
     def test_settings_of_another_version(self, run: Path, clusterea_command: Command) -> None:
         path = run / "run.json"
@@ -279,12 +302,13 @@ class TestEvaluate:
     def test_links_of_another_similarity_are_not_judged_with_it(
         self, run: Path, clusterea_command: Command
     ) -> None:
+        metrics = (run / "metrics.json").read_bytes()
         clusterea_command("fuse", run, "--samplers", "cmcs", "--set", "candidates=5", *CPU)
         ran = clusterea_command("evaluate", run)
         assert ran.code == 0
         assert "Precision" not in ran.out
         assert f"`clusterea match {run}`" in ran.err
-        assert "matching" not in json.loads((run / "metrics.json").read_text())
+        assert (run / "metrics.json").read_bytes() == metrics  # of the links that are there
         clusterea_command("match", run, *CPU)
         assert "Precision" in clusterea_command("evaluate", run).out
 

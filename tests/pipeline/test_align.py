@@ -314,7 +314,7 @@ class TestResume:
         assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
         align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
         assert digests(tmp_path) == digests(finished)
-        assert not list((tmp_path / "checkpoints").iterdir())
+        assert not (tmp_path / "checkpoints").exists()
 
 
 class TestRounds:
@@ -488,7 +488,7 @@ class TestRounds:
         assert len(list((tmp_path / "checkpoints").glob("*.safetensors"))) == 1
         align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
         assert digests(tmp_path) == digests(of_rounds)
-        assert not list((tmp_path / "checkpoints").iterdir())
+        assert not (tmp_path / "checkpoints").exists()
 
     def test_without_anything_sure_there_is_nothing_to_learn(self, many: Benchmark) -> None:
         config = in_rounds("self_training.threshold=1")
@@ -591,6 +591,7 @@ class TestUntil:
         done = ROUNDS[:-1] if until == "fuse" else ROUNDS[:-2]
         assert stages(part) == done
         assert len(part.rounds) == 2
+        assert (part.made_similarity is None) == (until != "fuse")  # not that of an earlier round
         assert set(part.keys) >= {"train", "train-4", "pseudo-1", "pseudo-2"}
         assert made(tmp_path)["match"] == 0
         whole = align(many.task, in_rounds(), CPU, workspace=Workspace(tmp_path))
@@ -627,6 +628,28 @@ def test_a_damaged_artifact_is_made_again_when_it_is_needed(
     what = f"{place}/tensors.safetensors is damaged or missing: the stage {stage} is run again."
     assert ear.warned == [what]
     assert digests(run) == before
+    assert not (run / "checkpoints").exists()  # also those of a training that was made again
+
+
+def test_a_view_that_can_not_be_made_is_refused_before_any_work(given: Benchmark) -> None:
+    ear = Ear()
+    config = quick("fusion.views=local", samplers=())
+    with pytest.raises(InputError, match="nothing to fuse: there are no mini-batches for local"):
+        align(given.task, config, CPU, observer=ear)
+    assert not ear.begun
+
+
+def test_mini_batches_that_no_view_uses_are_not_made(given: Benchmark) -> None:
+    config = quick("fusion.views=global")
+    assert not align(given.task, config, CPU).partitions
+    assert align(given.task, config, CPU, until="sample").partitions.keys() == {
+        *("cmcs", "iscs", "iscs-reverse")
+    }
+
+
+def test_training_alone_starts_no_metis(given: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterea.pipeline.cuts.begin", None)
+    assert align(given.task, quick(), CPU, until="train").made_similarity is None
 
 
 def test_the_result_says_what_it_was_made_of(given: Benchmark, finished: Path) -> None:

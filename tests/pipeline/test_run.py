@@ -149,11 +149,6 @@ class TestStoppedEarly:
         assert "links" not in found.values
         assert found.config == config
 
-    def test_it_may_describe_the_run_that_is_meant(self, given: Benchmark, tmp_path: Path) -> None:
-        asked = config_with(CONFIGS["samplers"], ["matching.method=greedy"])
-        run(tmp_path, given, until="train", described=asked)
-        assert load_run(tmp_path).config == asked
-
 
 def test_metrics_of_other_test_links_do_not_stay(given: Benchmark, tmp_path: Path) -> None:
     run(tmp_path, given)

@@ -95,7 +95,8 @@ def _of_run(run: Path) -> Metrics:
     if not len(result.named.test_links):
         raise InputError(f"{run} has no test links to judge by.")
     metrics = result.evaluate()
-    write_metrics(run, metrics)
+    if metrics.matching is not None:  # else the file is of the links that the folder has
+        write_metrics(run, metrics)
     return metrics
 
 

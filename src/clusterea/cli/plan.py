@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     """The stages of a run, and the memory, time and disk it is expected to take."""
-    task, sampling, fusion = benchmark.task, config.sampling, config.fusion
+    task, sampling = benchmark.task, config.sampling
+    fusion = config.fusion.on(device.type)
     source, target = task.graphs
     expected = expected_memory(task, config, device)
     lines = [

@@ -87,11 +87,11 @@ def sample(
         result, _ = run_in_folder(
             workspace,
             before.named,
-            replace(config, samplers=(sampler,)),
+            config,
             torch_device,
             observer,
             until="sample",
-            described=config,
+            samplers=[sampler],
         )
     partition = result.partitions[sampler]
     OUTPUT.print(_sizes(partition))

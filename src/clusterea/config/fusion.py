@@ -37,7 +37,9 @@ class FusionConfig:
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "views", tuple(self.views))  # JSON and TOML have lists
+        named: Any = self.views  # JSON and TOML have lists, a caller from Python may give text
+        named = named.split(",") if isinstance(named, str) else named
+        object.__setattr__(self, "views", tuple(named))
         if not self.views or len(set(self.views)) < len(self.views):
             given = ",".join(self.views) or "none"
             raise InputError(f"views must be one or more names, each once. Got {given} instead.")

@@ -1,6 +1,6 @@
 """SparseFusion: the similarities of several views added up in one sparse matrix."""
 
 from clusterea.fusion.fuse import fuse
-from clusterea.fusion.views import VIEWS, find_view
+from clusterea.fusion.views import VIEWS, find_views
 
-__all__ = ["VIEWS", "find_view", "fuse"]
+__all__ = ["VIEWS", "find_views", "fuse"]

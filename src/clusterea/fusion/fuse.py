@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.errors import InputError
 from clusterea.fusion.csls import scaled
 from clusterea.fusion.inputs import OnNamedStep, ViewInput
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.shortage import explained
 from clusterea.fusion.undecided import undecided
-from clusterea.fusion.views import View, find_view
+from clusterea.fusion.views import find_views
 from clusterea.numerics.cells import add
 from clusterea.numerics.knn import Nearest
 from clusterea.types import NO_ENTITIES, IntArray, KnowledgeGraph, Pair, Partition, Similarity
@@ -63,7 +62,9 @@ def fuse(
     """
     device = device or encodings[0].source.device
     config = config.on(device.type)
-    views = _views(config, partitions, graphs)
+    views = find_views(
+        config.views, has_mini_batches=bool(partitions), has_graphs=graphs is not None
+    )
 
     with explained(device):
         entities = undecided(
@@ -91,23 +92,6 @@ def fuse(
             total = _sum(total, view.make(given), block_cells)
         assert total is not None  # there is a view at least
         return scaled(total, given)
-
-
-def _views(
-    config: FusionConfig, partitions: Sequence[Partition], graphs: Pair[KnowledgeGraph] | None
-) -> list[View]:
-    """The views to compute: those of mini-batches only where there are samplers."""
-    named = {name: find_view(name) for name in config.views}
-    for name, view in named.items():
-        if view.needs_graphs and graphs is None:
-            raise InputError(f"the view '{name}' needs the graphs, but only embeddings were given.")
-    kept = [view for view in named.values() if partitions or not view.in_mini_batches]
-    if not kept:
-        raise InputError(
-            f"nothing to fuse: there are no mini-batches for {','.join(named)}. Name samplers with "
-            "--samplers cmcs,iscs, or another view with --set fusion.views=global."
-        )
-    return kept
 
 
 def _sum(total: Similarity | None, more: Similarity, block_cells: int | None) -> Similarity:

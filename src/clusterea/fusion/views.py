@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from clusterea.errors import look_up
+from clusterea.errors import InputError, look_up
 from clusterea.fusion.global_view import global_view
 from clusterea.fusion.inputs import ViewInput
 from clusterea.fusion.local import local, local_cosine
@@ -32,6 +32,22 @@ VIEWS: dict[str, View] = {
 }
 
 
-def find_view(name: str) -> View:
-    """The view called `name`. The error for an unknown name lists the known ones."""
-    return look_up("view", name, VIEWS)
+def find_views(
+    names: Sequence[str], *, has_mini_batches: bool, has_graphs: bool = True
+) -> list[View]:
+    """The views to compute. Those of mini-batches are left out without samplers.
+
+    Raises:
+        InputError: A view is unknown or lacks what it needs, or none is left.
+    """
+    named = {name: look_up("view", name, VIEWS) for name in names}
+    for name, view in named.items():
+        if view.needs_graphs and not has_graphs:
+            raise InputError(f"the view '{name}' needs the graphs, but only embeddings were given.")
+    kept = [view for view in named.values() if has_mini_batches or not view.in_mini_batches]
+    if not kept:
+        raise InputError(
+            f"nothing to fuse: there are no mini-batches for {','.join(named)}. Name samplers with "
+            "--samplers cmcs,iscs, or another view with --set fusion.views=global."
+        )
+    return kept

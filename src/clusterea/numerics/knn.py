@@ -85,7 +85,10 @@ def nearest(
     if not width.source or not width.target:
         return sizes.map(lambda rows: none_found(rows, device))
     vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
-    block = block or _block(sizes, block_cells or fitting_size("nearest", device, CELL_BYTES))
+    factors = sizes.target * (target.shape[1] + DIMENSIONS) * target.element_size()
+    kept = sizes.target * 4 * 4 * width.target + sizes.source * 4 * width.source
+    fitting = fitting_size("nearest", device, CELL_BYTES, beside=factors + kept)
+    block = block or _block(sizes, block_cells or fitting)
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
         (begin, extended(target[begin : begin + steps.target], vectors.target, begin))

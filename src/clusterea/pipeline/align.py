@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +29,7 @@ def align(
     workspace: Workspace | None = None,
     observer: Observer | None = None,
     until: Stage = "match",
+    samplers: Sequence[str] | None = None,
 ) -> AlignmentResult:
     """Finds which entities of two graphs are the same.
 
@@ -41,9 +43,10 @@ def align(
         workspace: The run's folder. Results that it has are not computed again.
         observer: Gets progress and warnings. Without one, warnings are Python warnings.
         until: The last stage to run, in the last round.
+        samplers: With `until="sample"`: the samplers to run last, if not those of the config.
     """
     check_names(config)
-    config = replace(config, fusion=config.fusion.on(device.type))  # keys depend on the real search
+    config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
     observer = observer or PythonWarnings()
     whole = Made.of(task_key(task), task)
     rounds: list[Round] = []
@@ -51,14 +54,18 @@ def align(
     similarity: Made[Similarity] | None = None
     alignment: Made[Alignment] | None = None
     with Stages(whole, config, device, Store(workspace, observer.warn), observer) as run:
+        if until != "train":
+            run.begin_metis([*config.samplers, *(samplers or ())])
         known, held = run.hold_out()
         learned = [Lesson(known)]
-        encodings = first = run.encode(learned)
+        encodings = run.encode(learned)
+        trained = run.trained(encodings)
         is_last = config.self_training.rounds == 0
         while not (is_last and until == "train"):
-            partitions = run.sample(learned[0], encodings[0])
             if is_last and until == "sample":
+                partitions = run.sample(learned[0], encodings[0], samplers or config.samplers)
                 break
+            partitions = run.sample(learned[0], encodings[0], run.samplers)
             similarity = run.fuse(known, learned[0], encodings, partitions, check=not is_last)
             if is_last:
                 break
@@ -68,7 +75,9 @@ def align(
                 break
             is_last = rounds[-1].is_last(len(rounds), config.self_training)
             learned = lessons(known, found, config.self_training, len(rounds))
-            encodings = run.encode_again(learned, first, trained_too=is_last)
+            trained = [] if is_last else trained
+            encodings, partitions, similarity = [], {}, None  # gigabytes of the round before
+            encodings = run.encode(learned, trained)
         if until == "match" and similarity is not None:
             alignment = run.match(held, similarity)
     made = encoder_names(encodings)
@@ -80,7 +89,7 @@ def align(
 
 def check_names(config: Config) -> None:
     """Raises if a model, a sampler or a view is unknown."""
-    from clusterea.fusion import find_view
+    from clusterea.fusion import find_views
     from clusterea.models import check_model
     from clusterea.samplers import find_sampler
 
@@ -88,5 +97,4 @@ def check_names(config: Config) -> None:
         check_model(model)
     for sampler in config.samplers:
         find_sampler(sampler)
-    for view in config.fusion.views:
-        find_view(view)
+    find_views(config.fusion.views, has_mini_batches=bool(config.samplers))

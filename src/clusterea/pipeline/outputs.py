@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusterea.config import Config
 from clusterea.errors import DataError
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
@@ -125,7 +124,6 @@ def write_manifest(
     data: str,
     device: torch.device,
     costs: Iterable[StageCost],
-    config: Config | None = None,
 ) -> None:
     """Writes run.json, the manifest of the run.
 
@@ -137,11 +135,10 @@ def write_manifest(
         data: The key of the data's artifact.
         device: Where it was computed.
         costs: The cost of each stage.
-        config: The settings of the run, if they differ from those of the result.
     """
     costs = list(costs)
     described: dict[str, Any] = {
-        "config": (config or result.config).to_dict(),
+        "config": result.config.to_dict(),
         "versions": versions(),
         "device": _device(device),
         "data": _described_data(result),

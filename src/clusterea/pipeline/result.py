@@ -238,7 +238,8 @@ class AlignmentResult:
 
     def __repr__(self) -> str:
         seconds = sum(cost.seconds for cost in self.timings)
-        return f"AlignmentResult({self.alignment!r}, {self.config!r}, {seconds:.1f} s)"
+        found = "no links yet" if self.made_alignment is None else repr(self.alignment)
+        return f"AlignmentResult({found}, {self.config!r}, {seconds:.1f} s)"
 
 
 def numbered(task: AlignmentTask) -> Benchmark:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -39,7 +40,7 @@ def run_in_folder(
     observer: Observer,
     *,
     until: Stage = "match",
-    described: Config | None = None,
+    samplers: Sequence[str] | None = None,
     min_confidence: float = 0.0,
     top: int | None = None,
 ) -> tuple[AlignmentResult, Metrics | None]:
@@ -54,17 +55,23 @@ def run_in_folder(
         device: Where to compute.
         observer: Gets progress and warnings.
         until: The last stage to run.
-        described: The settings in the manifest, if not `config`.
+        samplers: With `until="sample"`: the samplers to run, if not those of the config.
         min_confidence: The least confidence in `alignment.tsv`.
         top: Most links in `alignment.tsv`.
     """
     data = workspace.save_benchmark(benchmark, observer.warn)
     result = align(
-        benchmark.task, config, device, workspace=workspace, observer=observer, until=until
+        benchmark.task,
+        config,
+        device,
+        workspace=workspace,
+        observer=observer,
+        until=until,
+        samplers=samplers,
     )
     result = replace(result, benchmark=benchmark, min_confidence=min_confidence, top=top)
     if until != "match":
-        write_manifest(workspace.folder, result, data, device, result.timings, described)
+        write_manifest(workspace.folder, result, data, device, result.timings)
         return result, None
     return result, write_outputs(workspace.folder, result, data, device, observer)
 

@@ -65,8 +65,6 @@ class Stages:
         self.costs: list[StageCost] = []
 
     def __enter__(self) -> Stages:
-        sampling = self._config.sampling
-        self._cuts.begin(self._config.samplers, sampling.num_batches, sampling.seed)
         return self
 
     def __exit__(
@@ -85,12 +83,13 @@ class Stages:
         parents: Mapping[str, str],
         kind: type[Kept],
         make: Callable[[str], Kept],
+        stored: Callable[[str], None] | None = None,
     ) -> Made[Kept]:
         """Runs a stage or finds its stored result; reports and measures it."""
         self._observer.begin(label)
         with measured(label, self._device) as cost:
             made = self._store.made(
-                stage, recipe, parents, kind, self._whole.value.num_entities, make
+                stage, recipe, parents, kind, self._whole.value.num_entities, make, stored
             )
         cost.reused = made.reused
         self.costs.append(cost)
@@ -106,10 +105,13 @@ class Stages:
         recipe = {"held_out": matching.held_out, "seed": matching.seed}
         return Made.of(recipe_key("known", recipe, {"task": self._whole.key}), known), held
 
-    def encode(
-        self, learned: Sequence[Lesson], encoders: Sequence[int] | None = None
-    ) -> list[Encoding]:
-        """Runs each of these encoders (default: all) on each lesson."""
+    def begin_metis(self, samplers: Sequence[str]) -> None:
+        """Starts METIS for the samplers that need it, beside the stages that follow."""
+        sampling = self._config.sampling
+        self._cuts.begin(samplers, sampling.num_batches, sampling.seed)
+
+    def encode(self, learned: Sequence[Lesson], kept: Sequence[Encoding] = ()) -> list[Encoding]:
+        """Runs each encoder on each lesson, except those with embeddings in `kept`."""
         configs = self._config.encoders()
         if learned[0].round and self._config.self_training.epochs:
             epochs = self._config.self_training.epochs
@@ -117,26 +119,25 @@ class Stages:
                 replace(each, epochs=epochs) if isinstance(each, TrainingConfig) else each
                 for each in configs
             )
-        return [
+        done = {each.encoder for each in kept}
+        new = [
             Encoding(encoder, lesson, self._encoded(configs[encoder], lesson))
-            for encoder in (range(len(configs)) if encoders is None else encoders)
+            for encoder in range(len(configs))
+            if encoder not in done
             for lesson in learned
         ]
+        return sorted([*kept, *new], key=lambda each: each.encoder)
 
-    def encode_again(
-        self, learned: Sequence[Lesson], first: Sequence[Encoding], *, trained_too: bool
-    ) -> list[Encoding]:
-        """Runs the encoders of a later round.
+    def trained(self, encodings: Sequence[Encoding]) -> list[Encoding]:
+        """Those of trained encoders, which keep their embeddings until the last round.
 
-        Label propagation runs in every round. Trained encoders are slow: they run again only in the
-        last round, unless all encoders are trained. Until then they keep their first embeddings.
+        Training is slow and label propagation fast. Without label propagation there are none:
+        every round trains.
         """
-        configs = enumerate(self._config.encoders())
-        again = [index for index, each in configs if isinstance(each, PropagationConfig)]
-        if trained_too or not again:
-            return self.encode(learned)
-        kept = [each for each in first if each.encoder not in again]
-        return sorted([*kept, *self.encode(learned, again)], key=lambda each: each.encoder)
+        configs = self._config.encoders()
+        if not any(isinstance(each, PropagationConfig) for each in configs):
+            return []
+        return [each for each in encodings if isinstance(configs[each.encoder], TrainingConfig)]
 
     def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
         from clusterea.training import propagate, train
@@ -159,12 +160,12 @@ class Stages:
                 *train(task, config, device=self._device, checkpoints=kept, progress=told)
             )
 
-        made = self._stage(
-            label, "train", config.recipe(), {"lesson": lesson.task.key}, Embeddings, make
-        )
-        if is_trained and (checkpoints := self._checkpoints(made.key)) is not None:
-            checkpoints.remove()
-        return made
+        def stored(key: str) -> None:
+            if is_trained and (checkpoints := self._checkpoints(key)) is not None:
+                checkpoints.remove()
+
+        parents = {"lesson": lesson.task.key}
+        return self._stage(label, "train", config.recipe(), parents, Embeddings, make, stored)
 
     def _checkpoints(self, key: str) -> FileCheckpoints | None:
         workspace = self._store.workspace
@@ -172,8 +173,18 @@ class Stages:
             return None
         return FileCheckpoints(workspace.checkpoint(key), warn=self._store.warn)
 
-    def sample(self, lesson: Lesson, encoding: Encoding) -> dict[str, Made[Partition]]:
-        """The mini-batches of each sampler."""
+    @property
+    def samplers(self) -> tuple[str, ...]:
+        """The samplers whose mini-batches some view uses."""
+        from clusterea.fusion import VIEWS
+
+        uses = any(VIEWS[name].in_mini_batches for name in self._config.fusion.views)
+        return self._config.samplers if uses else ()
+
+    def sample(
+        self, lesson: Lesson, encoding: Encoding, samplers: Sequence[str]
+    ) -> dict[str, Made[Partition]]:
+        """The mini-batches of each of these samplers."""
         from clusterea.samplers import Resources, recipe, sample
 
         config, resources = self._config.sampling, Resources(self._device, self._cuts)
@@ -192,7 +203,7 @@ class Stages:
                 Partition,
                 partial(make, sampler=sampler),
             )
-            for sampler in self._config.samplers
+            for sampler in samplers
         }
 
     def fuse(

@@ -63,6 +63,7 @@ class Store:
         kind: type[Kept],
         num_entities: Pair[int],
         make: Callable[[str], Kept],
+        stored: Callable[[str], None] | None = None,
     ) -> Made[Kept]:
         """The result of a stage with these settings and parents, stored or computed.
 
@@ -73,6 +74,7 @@ class Store:
             kind: The type of the result.
             num_entities: The number of entities of each side.
             make: Computes the result, given its key.
+            stored: Called with the key once the result is stored.
         """
         key = recipe_key(stage, recipe, parents)
         described = {"stage": stage, "config": dict(recipe), "parents": dict(parents)}
@@ -81,6 +83,8 @@ class Store:
             value = make(key)
             if self.workspace is not None:
                 self.workspace.save_tensors(key, described, value.tensors())
+            if stored is not None:
+                stored(key)
             return value
 
         def read_or_make() -> Kept:
@@ -93,6 +97,8 @@ class Store:
                 return make_and_keep()
 
         if self.has(key):
+            if stored is not None:
+                stored(key)
             return Made(key, read_or_make, reused=True)
         return Made.of(key, make_and_keep())
 

@@ -35,6 +35,9 @@ OUTPUTS = (  # files that `align` writes for users; the manifest comes last
     *("metrics.json", "report.html", "run.json"),
 )
 ARTIFACT = re.compile(r"(data|train|sample|metis|fuse|pseudo|match)-[0-9a-f]{12}")
+OF_EARLIER_VERSIONS = re.compile(  # files that runs used to have instead of a manifest
+    r"(task|data|held|fuse|match|given|rehearsal|train(-\d+)?|sample-[a-z-]+)\.json"
+)
 CHECKPOINTS = "checkpoints"
 EXPORTED = {  # default files of `export`, by format
     "tsv": "exported.tsv",
@@ -177,7 +180,10 @@ class Workspace:
                 f"Choose another folder, or replace it with {option}."
             )
         if not tasks:  # unreadable: an error only if outputs could be lost
-            tasks, unsure = {""} if outputs else {task}, ", or one that can't be read"
+            tasks, unsure = (
+                {""} if outputs else {task},
+                ", or one that can't be read or is of an earlier version",
+            )
         if task not in tasks:
             raise InputError(
                 f"{self.folder} holds a run of other graphs or seeds{unsure}. "
@@ -208,7 +214,7 @@ class Workspace:
             path = self.folder / name
             if path.is_dir() and ARTIFACT.fullmatch(name):
                 self.remove(name)
-            elif name in files:
+            elif name in files or OF_EARLIER_VERSIONS.fullmatch(name):
                 path.unlink(missing_ok=True)
         for checkpoint in (self.folder / CHECKPOINTS).glob("train-*.safetensors"):
             checkpoint.unlink(missing_ok=True)

@@ -37,7 +37,8 @@ class Manifest:
         if not cls.path(folder).is_file():
             raise DataError(folder, "expected a run, made by `clusterea align`; got none.")
         found = cls(folder, read_sealed(cls.path(folder), NAME))
-        if not all(name in found.values for name in ("data", "config", "artifacts")):
+        has_all = all(name in found.values for name in ("data", "config", "artifacts"))
+        if not has_all or "data" not in found.artifacts:
             raise DamagedError(cls.path(folder), f"is of another version; {AGAIN}")
         return found
 
@@ -73,24 +74,14 @@ class Manifest:
     def followed_by(self, described: Mapping[str, Any]) -> dict[str, Any]:
         """The contents of the manifest after a run that was stopped early.
 
-        A run with the same settings and data adds its artifacts. Another run keeps this manifest as
-        `finished`, so that `export`, `explain` and `report` still find its links.
+        A run with the same settings and data adds its artifacts. Another run keeps the last whole
+        run as `finished`, so that `export`, `explain` and `report` still find its links.
         """
-        same = all(
-            _plain(self.values[name]) == _plain(described[name]) for name in ("config", "data")
-        )
-        if same:
-            known = {cost["stage"] for cost in self.values["stages"]}
-            new = [cost for cost in described["stages"] if cost["stage"] not in known]
-            return {
-                **self.values,
-                "artifacts": {**self.artifacts, **described["artifacts"]},
-                "num_batches": {**self.values["num_batches"], **described["num_batches"]},
-                "stages": [*self.values["stages"], *new],
-                "seconds": round(self.values["seconds"] + sum(cost["seconds"] for cost in new), 3),
-            }
-        finished = self.values if "match" in self.artifacts else self.values.get("finished")
-        return {**described, **({"finished": finished} if finished else {})}
+        whole = self.values if "match" in self.artifacts else self.values.get("finished", {})
+        for before in (self.values, whole):
+            if before and _is_same_run(before, described):
+                return _with_stages_of(before, described)
+        return {**described, **({"finished": whole} if whole else {})}
 
     @property
     def data(self) -> str:
@@ -114,6 +105,22 @@ class Manifest:
         return asked.get("min_confidence", 0.0), asked.get("top")
 
 
-def _plain(value: Any) -> Any:
-    """The value after writing and reading it as JSON: tuples become lists."""
-    return json.loads(json.dumps(value))
+def _is_same_run(before: Mapping[str, Any], described: Mapping[str, Any]) -> bool:
+    """Whether settings, data and all artifacts that both name are the same."""
+    old, new = before["artifacts"], described["artifacts"]
+    return all(
+        json.dumps(before[name]) == json.dumps(described[name]) for name in ("config", "data")
+    ) and all(new[name] == key for name, key in old.items() if name in new)
+
+
+def _with_stages_of(before: Mapping[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest `before` with the stages that only `described` has."""
+    known = {cost["stage"] for cost in before["stages"]}
+    new = [cost for cost in described["stages"] if cost["stage"] not in known]
+    return {
+        **before,
+        "artifacts": {**before["artifacts"], **described["artifacts"]},
+        "num_batches": {**before["num_batches"], **described["num_batches"]},
+        "stages": [*before["stages"], *new],
+        "seconds": round(before["seconds"] + sum(cost["seconds"] for cost in new), 3),
+    }

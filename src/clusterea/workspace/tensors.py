@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,3 +135,5 @@ class FileCheckpoints:
     def remove(self) -> None:
         """Removes the file, once training is finished."""
         self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, or it has other checkpoints
+            self._path.parent.rmdir()
