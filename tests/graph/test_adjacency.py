@@ -81,6 +81,12 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(dense(born_in), wanted, rtol=1e-6)
 
 
+def test_no_relation_weighs_less_than_the_floor() -> None:
+    to_tail, to_head = triple_weights(graph([(i, 0, 5) for i in range(5)], 6, 1))
+    assert to_tail.tolist() == [0.3] * 5  # not 1 / 5
+    assert to_head.tolist() == [1.0] * 5
+
+
 @pytest.mark.parametrize("nodes", [0, 3])
 def test_no_triples(nodes: int) -> None:
     matrix = weighted_adjacency(graph([], nodes, 0))
