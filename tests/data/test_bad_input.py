@@ -69,10 +69,6 @@ FOLDERS: dict[str, tuple[dict[str, str | bytes | None], str]] = {
         {"rel_triples_1": "a\tr\tb\n".encode("utf-16")},
         r"rel_triples_1 line 1: expected UTF-8, got UTF-16",
     ),
-    "latin-1 links": (
-        {"ent_links": b"a\tx\nb\t\xff\n"},
-        r"ent_links line 2: expected UTF-8, got byte 0xff in column 3",
-    ),
     "unknown entities only": (
         {"ent_links": "nobody\tx\nb\tnobody\n"},
         r"ent_links: expected links between entities of the two graphs, got none among 2",
@@ -99,17 +95,6 @@ def test_the_good_folder_is_good(write_files: WriteFiles, clusterea_command: Com
 
 
 FILES: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
-    "no seeds left": ({}, ["--links", "links", "--seeds-share", "0.1"], "leaves no seeds"),
-    "contradictory seeds": (
-        {"seeds": "a\tx\nb\ty\na\tz\n"},
-        ["--seeds", "seeds"],
-        r"seeds line 3: expected one counterpart for each entity, got a second one for 'a'",
-    ),
-    "overlapping test links": (
-        {"seeds": "a\tx\n", "test": "b\ty\na\tx\n"},
-        ["--seeds", "seeds", "--test-links", "test"],
-        r"test line 2: expected test links of entities that no seed decides, got 'a', 'x'",
-    ),
     "missing seeds file": ({}, ["--seeds", "nowhere"], "nowhere: expected a file, but there is"),
     "folder for a file": ({"sub/x": ""}, ["--links", "sub"], "sub: expected a file, got a folder"),
     "no links given": ({}, [], "two graphs need --links, or else --seeds"),
@@ -152,11 +137,6 @@ FILES: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
         {"l.sssom.tsv": "#x: 1\nsubject_id\tobject_id\na\tx\n"},
         ["--links", "l.sssom.tsv"],
         "l.sssom.tsv line 2: expected the columns subject_id, predicate_id, object_id",
-    ),
-    "no sameAs": (
-        {"l.nt": "<http://a> <http://r> <http://b> .\n"},
-        ["--links", "l.nt"],
-        r"l.nt: expected links by owl:sameAs, .*; got none \(1 other statements\)",
     ),
     "corrupt gzip": (
         {"l.tsv.gz": gzip.compress(b"a\tx\n" * 1000)[:20] + b"rubbish" * 9},
@@ -213,11 +193,6 @@ GRAPHS: dict[str, tuple[str, str | bytes, str]] = {
         "one.csv",
         'head,relation,tail\n"a, b",r,c\na,r\n',
         "one.csv line 3: expected 3 comma-separated columns, got 2",
-    ),
-    "broken gzip": (
-        "one.nt.gz",
-        gzip.compress(b"<http://a> <http://r> <http://b> .\n")[:-9],
-        "one",
     ),
 }
 

@@ -463,11 +463,6 @@ class TestSplits:
         # Not the first ones, nor in the file's order.
         assert named(one.task.seeds, one) != [(f"a{i}", f"b{i}") for i in range(30)]
 
-    def test_nothing_said_means_every_link_is_a_seed(self, folder: Path) -> None:
-        benchmark = clusterea.load(folder)
-        assert len(benchmark.task.seeds) == 100
-        assert len(benchmark.test_links) == 0
-
     def test_a_split_without_a_share_takes_the_papers(self, folder: Path) -> None:
         assert len(clusterea.load(folder, split="random").task.seeds) == 30
 

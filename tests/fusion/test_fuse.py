@@ -143,13 +143,6 @@ class TestResult:
             assert values.dtype == torch.float32
             assert (float(values.min()), float(values.max())) == (0, 1)
 
-    def test_seeds_have_no_cell(self) -> None:
-        given = problem(0, num_seeds=11)
-        rows, columns = zip(*cells_of(given.fuse(quick())), strict=True)
-        assert not set(rows) & set(given.seeds[:, 0].tolist())
-        assert not set(columns) & set(given.seeds[:, 1].tolist())
-        assert Pair(sorted(set(rows)), sorted(set(columns))) == given.free()
-
     def test_seeds_vectors_have_no_say(self) -> None:
         given = problem(0)
         spoilt = given.embeddings.map(torch.clone)
@@ -180,18 +173,6 @@ class TestResult:
         tied = problem(0, distinct=3)
         assert set(cells_of(tied.fuse(quick(seed=3)))) != set(cells_of(tied.fuse(quick(seed=4))))
 
-    def test_equal_vectors_have_equal_scores(self) -> None:
-        """One cell's score is another's, where both pairs have the same vectors and batches."""
-        given = problem(2, (60, 50), distinct=4, num_batches=1, samplers=1, num_seeds=0)
-        found = given.fuse(quick(candidates=100))  # everybody: all are found both ways
-        dense = torch.full((60, 50), torch.nan)
-        dense[found.rows(), found.columns] = found.values
-        kinds = given.embeddings.map(lambda rows: torch.unique(rows, dim=0, return_inverse=True)[1])
-        for source in range(4):
-            for target in range(4):
-                cells = dense[kinds.source == source][:, kinds.target == target]
-                assert float(cells.max() - cells.min()) <= 1e-6
-
     def test_progress(self) -> None:
         given = problem(0)
         calls: list[tuple[str, int, int]] = []
@@ -211,46 +192,10 @@ class TestResult:
 
 
 class TestEncoders:
-    SWITCHES = pytest.mark.parametrize(
-        "switches", [{}, {"csls": False}, {"outside": "neighbors"}, ALL_CANDIDATES], ids=str
-    )
-
-    @SWITCHES
-    def test_the_same_encoder_twice_is_that_encoder(self, switches: dict[str, Any]) -> None:
-        given = problem(2)
-        config = quick(sinkhorn_temperature=0.2, **switches)  # divides the cosines' rounding
-        once = cells_of(given.fuse(config))
-        assert_cells(replace(given, more=[given.embeddings]).fuse(config), once, 1e-6)
-        thrice = replace(given, more=[given.embeddings] * 2, shares=[0.5, 0.2, 0.3])
-        assert_cells(thrice.fuse(config), once, 1e-6)
-
-    @SWITCHES
-    def test_their_order_changes_nothing(self, switches: dict[str, Any]) -> None:
-        given = with_encoders(problem(2), [9, 4], [0.5, 0.2, 0.3])
-        config = quick(sinkhorn_temperature=0.2, **switches)
-        first, second, third = given.encodings
-        other = replace(given, embeddings=third, more=[first, second], shares=[0.3, 0.5, 0.2])
-        assert_cells(other.fuse(config), cells_of(given.fuse(config)), 1e-6)
-
     def test_an_encoder_without_a_share_has_no_say(self) -> None:
         given = problem(2)
         silent = with_encoders(given, [9], [1.0, 0.0])
         assert_cells(silent.fuse(quick()), cells_of(given.fuse(quick())), 1e-6)
-
-    def test_equal_shares_are_the_default(self) -> None:
-        given = with_encoders(problem(2), [9])
-        same(replace(given, shares=[0.5, 0.5]).fuse(quick()), given.fuse(quick()))
-
-    def test_another_encoder_changes_the_result(self) -> None:
-        given = problem(2)
-        assert cells_of(with_encoders(given, [9]).fuse(quick())) != cells_of(given.fuse(quick()))
-
-    def test_blocks_change_nothing(self) -> None:
-        given = with_encoders(problem(0, (150, 115), num_batches=2), [9], [0.7, 0.3])
-        config = quick(views=EVERY, outside="neighbors")
-        whole = given.fuse(config)
-        for block_cells in (1, 500, 4000):
-            same(given.fuse(config, block_cells=block_cells), whole)
 
 
 class TestExtremes:
@@ -421,17 +366,6 @@ class TestIds:
         assert hits < 60
         assert correct < 60
         assert there < 0.6 * size * draws  # about 50 of 150 share a batch, or are found by chance
-
-    def test_the_first_id_is_no_better_than_the_last(self) -> None:
-        """All alike and each its own number for a name: the truth is not at the same place."""
-        size = 150
-        given = problem(0, (size, size), distinct=1, num_seeds=0)
-        given = replace(given, keys=Pair(np.arange(size), np.arange(size)))
-        truth = np.stack([np.arange(size)] * 2, 1)
-        right = [
-            through(given, truth, quick(seed=seed), "one-to-one")[2].matching for seed in range(8)
-        ]
-        assert sum(scores.recall * size for scores in right if scores) < 32  # 8 expected
 
 
 class TestViews:

@@ -44,17 +44,3 @@ def test_what_both_found_counts_twice() -> None:
     assert cells_of(global_view(view_input(given, config))) == pytest.approx(
         {cell: (value - low) / (2 - low) for cell, value in values.items()}
     )
-
-
-def test_at_least_the_candidates_of_each_row() -> None:
-    for candidates, hubness in ((3, 9), (9, 3)):
-        given = view_input(problem(0), quick(candidates=candidates, hubness_neighbors=hubness))
-        rows = global_view(given).rows().bincount(minlength=31)
-        assert int(rows[given.entities.entities.source].min()) >= candidates
-        assert int(rows.sum()) <= candidates * (26 + 19)
-
-
-def test_nobody_on_one_side() -> None:
-    view = global_view(view_input(problem(0, (9, 6), num_seeds=6), quick()))
-    assert view.num_cells == 0
-    assert view.num_entities == Pair(9, 6)

@@ -66,12 +66,6 @@ class TestSums:
         torch.testing.assert_close(found.sum(0), torch.ones(40))
         torch.testing.assert_close(found.sum(1), torch.ones(40), rtol=0, atol=1e-3)
 
-    def test_plain_and_not_square(self) -> None:
-        given = problem(1, (50, 20), num_batches=1, num_seeds=0)
-        found = dense(view(given, quick(candidates=50, sinkhorn_rounds=200)))
-        torch.testing.assert_close(found.sum(0), torch.ones(20))
-        torch.testing.assert_close(found.sum(1), torch.full((50,), 0.4), rtol=0, atol=1e-3)
-
     @pytest.mark.parametrize("option", [-1.0, 0.5, 0.99])
     def test_what_is_outside_takes_the_rest(self, option: float) -> None:
         given = problem(1, (50, 20), num_batches=1, num_seeds=0)
@@ -81,12 +75,6 @@ class TestSums:
         assert float(found.sum(1).max()) <= 1 + 1e-3
         if option == 0.99:
             assert float(found.sum()) < 10  # nearly all of them rather stay alone
-
-    def test_every_cell_is_of_one_mini_batch(self) -> None:
-        given = problem(2, num_seeds=0)
-        found = view(given, quick())
-        source, target = given.partitions[0].labels
-        assert torch.equal(source[found.rows()], target[found.columns])
 
 
 class TestSizes:
@@ -109,27 +97,6 @@ class TestSizes:
         assert found.num_entities == Pair(6, 5)
         what = "mini-batches of sampler 1 of 1"
         assert calls == [(what, done, 4) for done in range(1, 5)]
-
-    @pytest.mark.parametrize("distinct", [None, 5])
-    def test_slabs_change_nothing(self, distinct: int | None) -> None:
-        given = problem(0, (90, 70), distinct=distinct, num_batches=2)
-        whole = view(given, quick())
-        for block_cells in (1, 100, 1000):
-            found = view(given, quick(), block_cells=block_cells)
-            assert torch.equal(found.columns, whole.columns)
-            assert torch.equal(found.values, whole.values)
-
-
-@pytest.mark.parametrize("temperature", [1e-3, 1.0])
-@pytest.mark.parametrize("distinct", [None, 1])
-def test_extreme_temperatures_give_numbers(temperature: float, distinct: int | None) -> None:
-    given = problem(0, distinct=distinct)
-    found = view(given, quick(sinkhorn_temperature=temperature))
-    assert bool(found.values.isfinite().all())
-    assert float(found.values.min()) >= 0
-    # A cold one is an assignment; with all alike nobody is.
-    if temperature < 1 and distinct is None:
-        assert float(found.values.max()) > 0.5
 
 
 def test_without_sinkhorn_they_are_cosines() -> None:

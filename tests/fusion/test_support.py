@@ -203,31 +203,6 @@ class TestSupport:
         assert torch.equal(pair_evidence(pairs, edges, partners, SHARED), whole)
         assert torch.equal(support._agreement(edges, partners, SHARED).values, agreement.values)
 
-    def test_a_rare_neighbor_says_more_than_a_hub(self) -> None:
-        """0 and 1 are partners of 0 and 1; 0 is a neighbor of three, 1 of one alone."""
-        one = graph([(2, 0, 0), (3, 0, 0), (4, 0, 0), (2, 0, 1)], 5, 1)
-        edges = Pair(one, one).map(lambda side: LabeledEdges.of(side, CPU))
-        partner, sure = torch.full((5,), -1), torch.zeros(5, dtype=torch.float64)
-        partner[:2], sure[:2] = torch.arange(2), 1.0
-        partner[2], sure[2] = 2, 1e-6  # for the relation to agree with itself
-        found = pair_evidence(
-            Pair(torch.tensor([2, 3]), torch.tensor([2, 3])),
-            edges,
-            Partners(partner, Pair(sure, sure)),
-            SHARED,
-        )
-        assert found[0] == pytest.approx(4 * found[1])
-
-    def test_relations_that_never_meet_say_nothing(self) -> None:
-        source, target = graph([(2, 0, 0), (1, 0, 0)], 3, 2), graph([(2, 1, 0), (1, 0, 0)], 3, 2)
-        edges = Pair(source, target).map(lambda side: LabeledEdges.of(side, CPU))
-        partner = torch.tensor([0, 1, -1])
-        sure = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
-        asked = Pair(torch.tensor([2, 1]), torch.tensor([2, 1]))
-        found = pair_evidence(asked, edges, Partners(partner, Pair(sure, sure)), SHARED)
-        assert found[0] == 0
-        assert found[1] > 0
-
 
 class TestSupported:
     @given(

@@ -107,25 +107,6 @@ def test_source_entities_may_weigh_encoders_differently() -> None:
     torch.testing.assert_close(source @ target.T, wanted, rtol=0, atol=1e-6)
 
 
-def test_encoders_have_no_say_in_who_is_where() -> None:
-    given = with_encoders(problem(0), [9, 3], [0.7, 0.1, 0.2])
-    one = undecided([given.embeddings], given.seeds, given.keys, 3)
-    several = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
-    for before, after in zip(one.entities, several.entities, strict=True):
-        assert torch.equal(before, after)
-    assert all(torch.equal(*side) for side in one.keys.zip(several.keys))
-    assert several.num_entities == one.num_entities
-
-
-def test_the_same_encoder_twice_has_the_same_products() -> None:
-    given = problem(0)
-    one = undecided([given.embeddings], given.seeds, given.keys, 3).vectors
-    two = undecided([given.embeddings] * 2, given.seeds, given.keys, 3).vectors
-    torch.testing.assert_close(
-        two.source @ two.target.T, one.source @ one.target.T, rtol=0, atol=1e-6
-    )
-
-
 def test_rows_are_moved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     given = with_encoders(problem(0), [9], [0.7, 0.3])
     whole = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from clusterea.graph.adjacency import weighted_adjacency
 from clusterea.graph.functionality import triple_weights
-from clusterea.graph.union import union
-from clusterea.types import KnowledgeGraph, Pair
-from small_graphs import HAND, graph, knowledge_graphs, pairs, random_pair
+from clusterea.types import KnowledgeGraph
+from small_graphs import graph, knowledge_graphs
 
 Floats = NDArray[np.float64]
 
@@ -68,24 +67,6 @@ def test_any_graph(side: KnowledgeGraph) -> None:
     np.testing.assert_allclose(dense(side), slow_adjacency(side), rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_larger_graphs(seed: int) -> None:
-    side = random_pair(seed).source
-    np.testing.assert_allclose(dense(side), slow_adjacency(side), rtol=1e-6)
-
-
-@given(pairs())
-def test_two_graphs_are_the_blocks_of_their_union(graphs: Pair[KnowledgeGraph]) -> None:
-    built = union(graphs)
-    matrix = np.diag(built.self_weights.numpy()).astype(np.float64)
-    for node in range(built.num_nodes):
-        for edge in range(int(built.offsets[node]), int(built.offsets[node + 1])):
-            matrix[node, built.neighbors[edge]] += float(built.weights[edge])
-    source = graphs.source.num_entities
-    np.testing.assert_allclose(dense(graphs.source), matrix[:source, :source], rtol=1e-6)
-    np.testing.assert_allclose(dense(graphs.target), matrix[source:, source:], rtol=1e-6)
-
-
 def test_by_hand() -> None:
     # Three are born in one place: fun = 1, ifun = 1/3. The place has degree 1 + 3/3, they 1 + 1.
     born_in = graph([(0, 0, 3), (1, 0, 3), (2, 0, 3), (2, 0, 2)], 4, 1)
@@ -100,12 +81,10 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(dense(born_in), wanted, rtol=1e-6)
 
 
-def test_who_is_in_no_triple_hears_itself_in_full() -> None:
-    matrix = weighted_adjacency(HAND.source)
-    assert matrix.offsets[6] - matrix.offsets[5] == 1
-    assert matrix.columns[-1] == 5
-    assert matrix.values[-1] == 1
-    assert matrix.values.dtype == torch.float32
+def test_no_relation_weighs_less_than_the_floor() -> None:
+    to_tail, to_head = triple_weights(graph([(i, 0, 5) for i in range(5)], 6, 1))
+    assert to_tail.tolist() == [0.3] * 5  # not 1 / 5
+    assert to_head.tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize("nodes", [0, 3])

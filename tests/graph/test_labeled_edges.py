@@ -7,7 +7,7 @@ from hypothesis import given
 
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.types import KnowledgeGraph
-from small_graphs import HAND, graph, knowledge_graphs, labeled_edges
+from small_graphs import graph, knowledge_graphs, labeled_edges
 
 Edge = tuple[int, int, int]  # entity, kind, neighbor
 CPU = torch.device("cpu")
@@ -52,17 +52,6 @@ def test_a_triple_that_is_there_twice_counts_once() -> None:
     once, twice = graph([(0, 0, 1), (2, 0, 1)], 3, 1), graph([(0, 0, 1), (2, 0, 1)] * 2, 3, 1)
     assert edges_of(LabeledEdges.of(twice, CPU)) == edges_of(LabeledEdges.of(once, CPU))
     assert LabeledEdges.of(twice, CPU).siblings.tolist() == [2, 1, 1, 2]
-
-
-def test_by_hand() -> None:
-    found = LabeledEdges.of(HAND.target, CPU)
-    assert [edge for edge in edges_of(found) if edge[0] == 0] == [
-        (0, 0, 1),
-        (0, 2, 2),
-        (0, 3, 2),
-        (0, 3, 3),
-    ]
-    assert found.between(torch.tensor([0, 1]), torch.tensor([2, 3]))[0].tolist() == [0, 0, 1]
 
 
 def test_without_triples() -> None:

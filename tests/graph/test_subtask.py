@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterea.graph.subtask import subtask
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
-from small_graphs import HAND, pairs
-
-NOBODY: IntArray = np.empty(0, dtype=np.int64)
+from small_graphs import pairs
 
 
 @given(pairs(), st.data())
@@ -45,24 +42,3 @@ def test_any_task(graphs: Pair[KnowledgeGraph], data: st.DataObject) -> None:
         for one, other in task.seeds.tolist()
         if one in source and other in target
     ]
-
-
-def test_everybody_in_order_is_the_task_itself() -> None:
-    task = AlignmentTask(HAND, np.array([[0, 1], [4, 0]]))
-    whole = subtask(task, HAND.map(lambda side: np.arange(side.num_entities)))
-    assert whole.seeds.tolist() == task.seeds.tolist()
-    for before, after in zip(task.graphs, whole.graphs, strict=True):
-        assert after.triples.tolist() == before.triples.tolist()
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_side_may_be_empty(side: str) -> None:
-    task = AlignmentTask(HAND, np.array([[0, 1], [4, 0]]))
-    all_of_it = Pair(np.arange(6), np.arange(4))
-    entities = (
-        Pair(NOBODY, all_of_it.target) if side == "source" else Pair(all_of_it.source, NOBODY)
-    )
-    small = subtask(task, entities)
-    assert getattr(small.graphs, side).num_entities == 0
-    assert getattr(small.graphs, side).num_triples == 0
-    assert small.num_seeds == 0

@@ -47,6 +47,17 @@ def links_of(cells: Cells) -> set[tuple[int, int]]:
     return set(links)
 
 
+def calibration_error(confidence: Tensor, is_right: Tensor, bins: int = 10) -> float:
+    """Expected calibration error, bin by bin."""
+    bin_of = (confidence * bins).long().clamp(max=bins - 1)
+    error = 0.0
+    for at in set(bin_of.tolist()):
+        here = bin_of == at
+        gap = confidence[here].mean() - is_right[here].float().mean()
+        error += float(gap.abs() * here.float().mean())
+    return error
+
+
 @st.composite
 def dense_scores(draw: st.DrawFn) -> Tensor:
     """(rows, columns): of a few different scores, some of them no cell."""

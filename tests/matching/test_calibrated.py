@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from small_similarities import NAN, NO_SEEDS, keys_of, sparse
+from small_similarities import NAN, NO_SEEDS, calibration_error, keys_of, sparse
 from torch import Tensor
 
 from clusterea.matching import (
@@ -157,12 +157,6 @@ class TestResult:
         assert torch.equal(plain.confidence, before[1])
         assert torch.equal(some.held, before[2])
 
-    @SWITCH
-    def test_the_same_again(self, some: World, abstain: bool) -> None:
-        one, other = (some.calibrated(abstain=abstain) for _ in range(2))
-        assert torch.equal(one.links, other.links)
-        assert torch.equal(one.confidence, other.confidence)
-
 
 class TestFewPairs:
     """Too few to tell anything: the alignment stays as it is."""
@@ -225,12 +219,6 @@ class TestParts:
         ]
         assert 0 < len(wanted) < len(sure)
         assert list(confidences(kept).items()) == [(link, sure[link]) for link in wanted]
-
-    def test_without_pairs_all_is_as_it_was(self, some: World) -> None:
-        trial = some.trial()
-        kept = without_pairs(trial, NO_SEEDS)
-        assert torch.equal(kept.links, trial.links)
-        assert torch.equal(kept.confidence, trial.confidence)
 
     def test_the_surest_of_both_come_first(self) -> None:
         nobody = torch.empty(0, dtype=torch.int64)
@@ -300,17 +288,6 @@ def test_no_numbering_shows(some: World, abstain: bool) -> None:
         for (i, j), sure in confidences(other).items()
     }
     assert back == pytest.approx(confidences(found), abs=1e-5)
-
-
-def calibration_error(confidence: Tensor, is_right: Tensor, bins: int = 10) -> float:
-    """Expected calibration error, bin by bin."""
-    bin_of = (confidence * bins).long().clamp(max=bins - 1)
-    error = 0.0
-    for at in set(bin_of.tolist()):
-        here = bin_of == at
-        gap = confidence[here].mean() - is_right[here].float().mean()
-        error += float(gap.abs() * here.float().mean())
-    return error
 
 
 class TestChances:

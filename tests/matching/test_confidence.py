@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from hypothesis import given
-from small_similarities import cells_of, dense_scores, links_of
+from small_similarities import cells_of, dense_scores
 from torch import Tensor
 
 from clusterea.matching.cells import Cells
@@ -29,14 +29,6 @@ def twin(cells: Cells) -> list[float]:
 def test_every_cell_has_its_share(scores: Tensor) -> None:
     cells = cells_of(scores)
     assert confidence(cells, cells).tolist() == pytest.approx(twin(cells))
-
-
-def test_a_clear_link_is_surer_than_a_close_one() -> None:
-    cells = cells_of(torch.tensor([[0.9, 0.0, 0.1], [0.0, 0.9, 0.8], [0.0, 0.0, 0.5]]))
-    chosen = cells.take((cells.values == 0.9).nonzero().flatten())
-    clear, close = confidence(cells, chosen).tolist()
-    assert links_of(chosen) == {(0, 0), (1, 1)}
-    assert clear > close > 0.5
 
 
 def test_huge_scores_do_not_overflow() -> None:

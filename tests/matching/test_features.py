@@ -12,7 +12,7 @@ from small_similarities import NAN, NO_SEEDS, sparse
 from torch import Tensor
 
 from clusterea.matching.features import FEATURES, link_features
-from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
+from clusterea.types import AlignmentTask, KnowledgeGraph
 from small_graphs import HAND, pairs, random_pair
 
 
@@ -93,38 +93,6 @@ def example(seed: int = 3) -> tuple[Tensor, Tensor, AlignmentTask]:
     dense[torch.rand(30, 30, generator=draw) < 0.5] = NAN
     known = torch.stack([torch.randperm(30, generator=draw) for _ in range(2)], dim=1)
     return dense, known[10:], AlignmentTask(graphs, known[:10].numpy())
-
-
-def test_the_other_direction_has_the_features_of_the_other_side() -> None:
-    dense, links, task = example()
-    one = link_features(sparse(dense), links, task)
-    other = link_features(sparse(dense.T), links.flip(1), task.swap())
-    exchanged = [0, 2, 1, 4, 3, 6, 5, 7, 8, 10, 9]
-    torch.testing.assert_close(other[:, exchanged], one)
-
-
-def test_renumbered_entities_keep_their_features() -> None:
-    dense, links, task = example()
-    new = Pair(*(torch.randperm(30, generator=torch.Generator().manual_seed(i)) for i in (0, 1)))
-    renamed = torch.empty_like(dense)
-    renamed[new.source.unsqueeze(1), new.target.unsqueeze(0)] = dense
-
-    def moved(side: tuple[KnowledgeGraph, Tensor]) -> KnowledgeGraph:
-        graph, ids = side
-        triples = graph.triples.copy()
-        triples[:, [0, 2]] = ids.numpy()[triples[:, [0, 2]]]
-        return KnowledgeGraph(triples, graph.num_entities, graph.num_relations)
-
-    def ids(known: Tensor) -> Tensor:
-        return torch.stack([new.source[known[:, 0]], new.target[known[:, 1]]], dim=1)
-
-    seeds = ids(torch.tensor(task.seeds)).numpy()
-    again = AlignmentTask(task.graphs.zip(new).map(moved), seeds)
-    order = torch.randperm(len(links), generator=torch.Generator().manual_seed(2))
-    torch.testing.assert_close(
-        link_features(sparse(renamed), ids(links[order]), again),
-        link_features(sparse(dense), links, task)[order],
-    )
 
 
 def test_matched_neighbors_come_from_seeds_and_links() -> None:

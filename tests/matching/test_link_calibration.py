@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from small_similarities import calibration_error
 from torch import Tensor
 
 from clusterea.matching.calibration import (
@@ -28,18 +29,6 @@ def logistic(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     logits = (features - 2) @ torch.tensor([2.0, -0.3, 0.0]) + 0.5
     chance = logits.sigmoid()
     return features, chance, torch.rand(count, generator=drawn(seed + 1)) < chance
-
-
-def calibration_error(confidence: Tensor, is_right: Tensor, bins: int = 15) -> float:
-    """Expected calibration error, bin by bin."""
-    bin_of = (confidence * bins).long().clamp(max=bins - 1)
-    error = 0.0
-    for at in range(bins):
-        here = bin_of == at
-        if here.any():
-            gap = confidence[here].mean() - is_right[here].float().mean()
-            error += float(gap.abs() * here.float().mean())
-    return error
 
 
 def test_a_known_relation_is_found_again() -> None:
@@ -69,12 +58,6 @@ def test_an_example_of_weight_two_is_two() -> None:
     torch.testing.assert_close(
         weighted.confidence(features), doubled.confidence(features), atol=2e-3, rtol=0
     )
-
-
-def test_the_same_examples_give_the_same_relation() -> None:
-    features, _, is_right = logistic(300, seed=8)
-    one, other = (calibrate(features, is_right).confidence(features) for _ in range(2))
-    assert torch.equal(one, other)
 
 
 def test_separable_examples_stay_unsure() -> None:

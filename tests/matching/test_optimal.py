@@ -37,18 +37,6 @@ def test_no_matching_is_worth_more(scores: Tensor) -> None:
     assert len({s for s, _ in links}) == len({t for _, t in links}) == len(links)
 
 
-def test_it_gives_way_where_greedy_does_not() -> None:
-    scores = torch.tensor([[0.9, 0.8], [0.85, 0.1]])
-    assert links_of(greedy(cells_of(scores))) == {(0, 0), (1, 1)}
-    assert links_of(optimal(cells_of(scores))) == {(0, 1), (1, 0)}
-
-
-def test_nobody_is_linked_at_the_cost_of_more() -> None:
-    """Two poor links would displace one that is worth more than both."""
-    scores = torch.tensor([[0.1, 1.0], [torch.nan, 0.1], [0.0, torch.nan]])
-    assert (0, 1) in links_of(optimal(cells_of(scores)))
-
-
 @pytest.mark.parametrize("bound", ["MOST_CELLS", "MOST_ENTITIES"])
 def test_bounds(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = cells_of(torch.tensor([[0.9, 0.8], [0.85, 0.1]]))

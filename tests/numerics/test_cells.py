@@ -21,7 +21,7 @@ from clusterea.numerics.cells import (
     sparse_csls,
     union_of_directions,
 )
-from clusterea.numerics.knn import Neighbors, nearest
+from clusterea.numerics.knn import Neighbors
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
@@ -181,20 +181,6 @@ class TestBothWays:
         assert_dense(union_of_directions(Pair(of_sources, of_targets)), wanted)
         wanted[0, 1] = 0.5
         assert_dense(union_of_directions(Pair(of_sources, of_targets), twice=False), wanted)
-
-    def test_of_a_search(self) -> None:
-        draw = torch.Generator().manual_seed(0)
-        sides = Pair(torch.randn(30, 4, generator=draw), torch.randn(20, 4, generator=draw))
-        sides = sides.map(torch.nn.functional.normalize)
-        ties = Pair(torch.arange(30), torch.arange(20))
-        found = nearest(sides.source, sides.target, 3, ties, 0)
-        cosines = sides.source @ sides.target.T
-        counts = torch.zeros(30, 20)
-        counts.scatter_add_(1, found.source.indices, torch.ones(30, 3))
-        counts.T.scatter_add_(1, found.target.indices, torch.ones(20, 3))
-        present = counts > 0
-        assert_dense(union_of_directions(found), (counts * cosines).where(present, torch.nan))
-        assert_dense(union_of_directions(found, twice=False), cosines.where(present, torch.nan))
 
 
 @given(some_cells, some_cells, st.integers(1, 30))

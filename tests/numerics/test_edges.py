@@ -93,15 +93,6 @@ class TestReflectAndSum:
             operands,
         )
 
-    def test_a_unit_axis_keeps_lengths_and_turns_itself_round(self) -> None:
-        axis = torch.tensor([[0.6, 0.8]])
-        states = torch.tensor([[[0.6, 0.8]], [[-0.8, 0.6]]])  # along the axis, and across it
-        each = torch.arange(2)
-        reflected = reflect_and_sum(
-            states, axis, torch.ones(2, 1), each, torch.zeros(2, dtype=torch.int64), each, 2
-        )
-        torch.testing.assert_close(reflected, states * torch.tensor([-1.0, 1.0])[:, None, None])
-
 
 @pytest.mark.parametrize("numbers_in_chunk", [1, CHANNELS * DIM, 4 * CHANNELS * DIM, 90])
 def test_chunks_change_nothing(

@@ -99,12 +99,6 @@ class TestFullPattern:
         wanted = values(dense.flatten(), rows, columns, potentials, temperature).reshape(shape)
         assert_near(sparse_sinkhorn(sparse(dense), temperature, rounds, outside), wanted)
 
-    def test_no_rounds_leave_the_kernel(self) -> None:
-        dense = matrix(5, 4, share=0.6)
-        for outside in (None, options(5, 4)):
-            found = sparse_sinkhorn(sparse(dense), 0.3, 0, outside)
-            assert_near(found, ((dense - 1) / 0.3).exp())
-
 
 sizes = st.integers(1, 7)
 seeds = st.integers(0, 999)
@@ -182,55 +176,6 @@ class TestSums:
         found = sparse_sinkhorn(sparse(dense), temperature, 200, options(rows, columns, seed))
         assert float(dense_of(found).sum(0).max()) <= 1 + 1e-6
         assert float(dense_of(found).sum(1).max()) <= 1 + 1e-3  # only in the limit
-
-    @pytest.mark.parametrize("rounds", [1, 4])
-    @pytest.mark.parametrize("temperature", [COLD, NARROW, 0.3])
-    def test_the_option_takes_the_rest_of_a_column(self, temperature: float, rounds: int) -> None:
-        """The option as one more row, which is never scaled, so that its cell is v d."""
-        dense, outside = matrix(8, 6, share=0.5), options(8, 6)
-        kernel = (dense - 1) / temperature
-        c, d = ((side - 1) / temperature for side in outside)
-        v = torch.zeros_like(d)
-        for _ in range(rounds):
-            u = -torch.logaddexp((kernel + v).logsumexp(1), c)
-            v = -torch.logaddexp((kernel + u[:, None]).logsumexp(0), d)
-        found = dense_of(sparse_sinkhorn(sparse(dense), temperature, rounds, outside))
-        total = found.sum(0) + (v + d).exp()
-        torch.testing.assert_close(total, torch.ones_like(d), rtol=0, atol=1e-6)
-
-
-@settings(max_examples=12)
-@given(sizes, sizes, seeds, shares, st.sampled_from([0.1, 0.3, 1.0]))
-def test_in_the_limit_the_transpose_gives_the_transpose(
-    rows: int, columns: int, seed: int, share: float, temperature: float
-) -> None:
-    similarity = sparse(matrix(rows, columns, seed, share))
-    outside = options(rows, columns, seed)
-    here = sparse_sinkhorn(similarity, temperature, 500, outside)
-    there = sparse_sinkhorn(similarity.swap(), temperature, 500, outside.swap())
-    torch.testing.assert_close(dense_of(there), dense_of(here).T, rtol=0, atol=1e-3)
-
-
-def test_in_the_limit_the_plain_transpose_gives_it_up_to_a_factor() -> None:
-    for shape in ((6, 6), (9, 6)):
-        similarity = sparse(matrix(*shape))
-        here = dense_of(sparse_sinkhorn(similarity, 0.2, 200))
-        there = dense_of(sparse_sinkhorn(similarity.swap(), 0.2, 200))
-        torch.testing.assert_close(there, here.T * shape[0] / shape[1], rtol=1e-4, atol=1e-6)
-
-
-@given(seeds, st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=20)
-def test_permuting_rows_and_columns_permutes_the_result(
-    seed: int, random: Any, with_outside: bool
-) -> None:
-    dense = matrix(7, 5, seed, 0.5)
-    outside = options(7, 5, seed) if with_outside else None
-    rows, columns = (torch.tensor(random.sample(range(size), size)) for size in dense.shape)
-    moved = outside and Pair(outside.source[rows], outside.target[columns])
-    found = dense_of(sparse_sinkhorn(sparse(dense), 0.05, 10, outside))
-    other = dense_of(sparse_sinkhorn(sparse(dense[rows][:, columns]), 0.05, 10, moved))
-    torch.testing.assert_close(other, found[rows][:, columns], rtol=1e-5, atol=1e-7)
 
 
 class TestExtremes:

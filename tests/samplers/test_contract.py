@@ -116,30 +116,7 @@ def test_every_entity_is_in_exactly_one_mini_batch(
 
 
 @every_sampler
-@pytest.mark.parametrize("num_batches", [1, 2, 7, 59, 60, 61, 90])
-def test_any_number_of_mini_batches(name: str, num_batches: int) -> None:
-    task, embeddings = unrelated()
-    partition = sample(name, task, embeddings, settings(num_batches=num_batches))
-    check(partition, task, num_batches)
-
-
-@every_sampler
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_fewer_seeds_than_mini_batches(name: str, count: int) -> None:
-    task, embeddings = unrelated()
-    task = AlignmentTask(task.graphs, task.seeds[:count])
-    check(sample(name, task, embeddings, settings(num_batches=9)), task, 9)
-
-
-@every_sampler
 class TestRepeats:
-    def test_whatever_the_state_of_the_process(self, name: str) -> None:
-        task, embeddings = unrelated()
-        first = sample(name, task, embeddings, settings())
-        torch.rand(3)
-        np.random.default_rng().random(3)
-        assert same(first, sample(name, task, embeddings, settings()))
-
     def test_and_leaves_that_state_alone(self, name: str) -> None:
         task, embeddings = unrelated()
         torch.manual_seed(3)

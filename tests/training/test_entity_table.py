@@ -63,18 +63,6 @@ def test_some_rows_against_a_loop() -> None:
         torch.testing.assert_close(state["second"], second)
 
 
-def test_untouched_rows_and_moments_stay_as_they_are() -> None:
-    table, goal = new_table(), numbers(1, ENTITIES, DIM)
-    step(table, torch.arange(ENTITIES), goal)
-    before = {name: value.clone() for name, value in table.state().items()}
-    touched, untouched = torch.tensor([1, 4]), torch.tensor([0, 2, 3, 5, 6])
-    step(table, touched, goal)
-    after = table.state()
-    for name in ("rows", "first", "second"):
-        assert torch.equal(after[name][untouched], before[name][untouched]), name
-        assert (after[name][touched] != before[name][touched]).all(), name
-
-
 def test_take_is_a_copy_that_collects_a_gradient() -> None:
     table = new_table()
     before = table.rows.clone()

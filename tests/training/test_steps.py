@@ -156,26 +156,19 @@ class TestMargin:
             for name in ("source", "target", "source_negatives", "target_negatives"):
                 assert nodes_at(one, getattr(one, name)) == nodes_at(other, getattr(other, name))
 
-    def test_negatives_differ_from_epoch_to_epoch(self) -> None:
+    def test_epochs_steps_and_sides_draw_negatives_of_their_own(self) -> None:
+        schedule = Schedule(task(12), config(loss="margin"))
+        drawn = []
+        for step in (step for epoch in (0, 1) for step in schedule.steps(epoch)):
+            for places in (step.source_negatives, step.target_negatives):
+                assert places is not None
+                drawn.append(tuple(nodes_at(step, places)))
+        assert len(set(drawn)) == 2 * 3 * 2
+
+    def test_with_all_seeds_in_one_step_epochs_are_not_shuffled(self) -> None:
         schedule = Schedule(task(12), config(loss="margin", seeds_per_step=None))
         first, second = (next(iter(schedule.steps(epoch))) for epoch in (0, 1))
         assert seeds_of(first) == seeds_of(second)
-        assert first.source_negatives is not None
-        assert second.source_negatives is not None
-        assert nodes_at(first, first.source_negatives) != nodes_at(second, second.source_negatives)
-
-    def test_the_two_ends_have_negatives_of_their_own(self) -> None:
-        (step,) = Schedule(task(12), config(loss="margin", seeds_per_step=None)).steps(0)
-        assert step.source_negatives is not None
-        assert step.target_negatives is not None
-        assert nodes_at(step, step.source_negatives) != nodes_at(step, step.target_negatives)
-
-    def test_the_steps_of_an_epoch_draw_apart(self) -> None:
-        drawn = []
-        for step in Schedule(task(12), config(loss="margin")).steps(0):
-            assert step.source_negatives is not None
-            drawn.append(tuple(nodes_at(step, step.source_negatives)))
-        assert len(set(drawn)) == 3
 
 
 @pytest.mark.parametrize("loss", ["nhsm", "margin"])
