@@ -219,7 +219,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
     assert len(shown) >= 8
     told = "".join(shown)
-    for words in ("Benchmark: ", "links; ", "Metrics on ", "source neighbor", "matched to nothing"):
+    for words in ("Benchmark: ", "links; ", "Metrics on ", "source neighbor", "has no link"):
         assert words in told, words
     hits = space["result"].evaluate().test_candidates.source.hits[1]
     assert hits > 0.5
@@ -277,6 +277,12 @@ def test_the_map_from_the_paper_to_the_code_is_complete() -> None:
     assert [row for row in rows if row.startswith("(")] == [f"({n})" for n in range(1, 7)]
     sections = ("3", "4.1, figure 2", "4.2", "4.3", "4.4", "5.1", "5.2, 5.3", "5.4")
     assert set(sections) | {f"appendix {letter}" for letter in "ABCDE"} <= set(rows)
+
+
+def test_the_source_cites_only_the_six_numbered_equations_of_the_paper() -> None:
+    for path in (ROOT / "src").glob("**/*.py"):
+        cited = re.findall(r"equations? \(?(\d+)", path.read_text(), re.IGNORECASE)
+        assert all(1 <= int(number) <= 6 for number in cited), path.name
 
 
 @pytest.mark.parametrize("document", WRAPPED, ids=lambda path: str(path.relative_to(ROOT)))

@@ -44,7 +44,7 @@ clusterea.cli.main = lambda: None
 clusterea.entry.main()
 os.kill(os.getpid(), signal.SIGINT)
 """
-GOES_ON = " The same command goes on where this one was."
+GOES_ON = " Run the same command again to continue."
 
 
 def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -51,5 +51,5 @@ class TestParseSize:
 
     @pytest.mark.parametrize("text", ["0", "0GiB", "0.0 k", "0.4"])
     def test_nothing(self, text: str) -> None:
-        with pytest.raises(InputError, match=r"--memory must be more than nothing\. Got '"):
+        with pytest.raises(InputError, match=r"--memory must be more than 0\. Got '"):
             parse_size(text)

@@ -58,7 +58,7 @@ def test_it_writes_unit_vectors_and_finds_them_again(
     written = artifact(run).stat().st_mtime_ns
     again = clusterea_command("train", pair, "--out", run, "--set", "epochs=2", *QUICK)
     assert again.out == first.out
-    assert again.err == "training: was there already\n"
+    assert again.err == "training: reused\n"
     assert artifact(run).stat().st_mtime_ns == written
 
 
@@ -94,7 +94,7 @@ def test_labels_need_no_training(pair: Path, tmp_path: Path, clusterea_command: 
     written = artifact(tmp_path).stat().st_mtime_ns
     again = clusterea_command(*asked)
     assert again.out == first.out
-    assert again.err == "propagation: was there already\n"
+    assert again.err == "propagation: reused\n"
     assert artifact(tmp_path).stat().st_mtime_ns == written
 
 

@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_named_and_removed(tmp_path: Path) -> None:
     (tmp_path / "state").write_bytes(b"rubbish")
     said: list[str] = []
     assert FileCheckpoints(tmp_path / "state", warn=said.append).latest() is None
-    assert said == [f"{tmp_path / 'state'} is damaged: training begins anew."]
+    assert said == [f"{tmp_path / 'state'} is damaged: training starts over."]
     assert not (tmp_path / "state").exists()
 
 
@@ -267,7 +267,7 @@ class TestManifest:
             Manifest.read(folder).reaching("fuse")
 
     def test_a_folder_without_one_is_no_run(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="expected a run, as `clusterea train` makes one"):
+        with pytest.raises(DataError, match="expected a run, made by `clusterea align`"):
             Manifest.read(tmp_path)
         with pytest.raises(DataError, match="expected a run"):
             Manifest.read(tmp_path / "nowhere")
@@ -357,7 +357,7 @@ class TestWhoseFolder:
         self, name: str, task: str, tmp_path: Path
     ) -> None:
         (tmp_path / name).write_text("mine")
-        with pytest.raises(InputError, match=f"{name} is there, and no run made it"):
+        with pytest.raises(InputError, match=f"{name} exists, but no run made it"):
             Workspace(tmp_path).claim(task)
         assert (tmp_path / name).read_text() == "mine"
 

@@ -1,10 +1,10 @@
-"""Which entities of two knowledge graphs are the same, from structure and a few known pairs."""
+"""Finds which entities of two knowledge graphs are the same, from structure and a few seeds."""
 
 from __future__ import annotations
 
 from clusterea.version import __version__
 
-TYPE_CHECKING = False  # as `typing` has it, which takes long to import
+TYPE_CHECKING = False  # instead of importing `typing`, which is slow
 if TYPE_CHECKING:
     from typing import Any
 
@@ -37,8 +37,7 @@ __all__ = [
     "load",
 ]
 
-# Names that live elsewhere are imported when they are first used: the command line answers at
-# once, and can be stopped while it starts.
+# These names are imported when they are first used, so that the command line starts fast.
 _HOMES = {
     "AlignmentResult": "clusterea.pipeline",
     "align": "clusterea.library",

@@ -1,6 +1,6 @@
-"""Checksums of what a run stores: CRC-32 over chunks, bound to the name of what is stored.
+"""Checksums of stored files: CRC-32 of their name and contents.
 
-The name is part of it, so that two files that were exchanged are noticed too.
+The name is included to detect files that were swapped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEAL = "checksum"
 
 
 def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
-    """Of the names, types, shapes and bytes of tensors on the host."""
+    """The checksum of the names, types, shapes and bytes of tensors on the host."""
     heads: list[str] = []
     chunks: list[memoryview] = []
     for key in sorted(tensors):
@@ -29,7 +29,7 @@ def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
         heads.append(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
         chunks += _chunks(tensor)
     threads = min(len(chunks), os.cpu_count() or 1, 8)
-    if threads > 1:  # zlib lets go of Python's lock
+    if threads > 1:  # zlib releases Python's lock
         with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(zlib.crc32, chunks))
     else:
@@ -38,7 +38,7 @@ def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def file_checksum(path: Path) -> str:
-    """Of a file's name and bytes."""
+    """The checksum of a file's name and bytes."""
     found, size = 0, 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
@@ -47,22 +47,22 @@ def file_checksum(path: Path) -> str:
 
 
 def sealed(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON with a checksum of itself."""
+    """The value with its checksum."""
     return {**value, SEAL: _json_checksum(name, value)}
 
 
 def unsealed(name: str, text: str) -> dict[str, Any]:
-    """What was sealed under this name.
+    """The value that was sealed under this name.
 
     Raises:
-        ValueError: It is not as it was.
+        ValueError: The checksum is missing or wrong.
     """
     value = json.loads(text)
     if not isinstance(value, dict) or SEAL not in value:
         raise ValueError("no checksum")
     seal = value.pop(SEAL)
     if seal != _json_checksum(name, value):
-        raise ValueError("another checksum")
+        raise ValueError("wrong checksum")
     return value
 
 
@@ -77,7 +77,7 @@ def _checksum(text: str) -> str:
 def _chunks(tensor: Tensor) -> Iterator[memoryview]:
     from torch import uint8
 
-    if not tensor.numel():  # its strides may be such that it can't be viewed as bytes
+    if not tensor.numel():  # an empty tensor may not have a view as bytes
         return
     content = tensor.detach().contiguous().reshape(-1).view(uint8).numpy().data
     for start in range(0, len(content), CHUNK):

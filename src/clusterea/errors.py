@@ -1,10 +1,10 @@
-"""The errors this package raises on purpose.
+"""The errors that this package raises on purpose.
 
-An `InputError` is the caller's or the data's fault: the command line prints its one sentence and
-exits with 2. Whatever else escapes is ours, and exits with 1.
+An `InputError` means wrong input or usage: the command line prints its message and exits with 2.
+Any other error is a bug, and exits with 1.
 
-Messages name options as the command line spells them (`--seeds-share`). Functions that are called
-from Python are decorated with `names_arguments`, which turns them into arguments (`seeds_share`).
+Messages name options as on the command line (`--seeds-share`). Functions for Python callers have
+the decorator `names_arguments`, which turns options into arguments (`seeds_share`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import ParamSpec, TypeVar
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
 MOST_LISTED = 15  # names that a message lists in full
-MOST_OFFERED = 5  # the nearest of more names
-CLOSE = 0.75  # share of characters that a typo leaves in place
+MOST_OFFERED = 5  # names that a message suggests, if there are more
+CLOSE = 0.75  # similarity of a typo to the right name
 STANDARD_INPUT = Path("-")
 _LONGEST_QUOTE = 200
 _LONG_WORD = re.compile(r"\S{1000,}")
@@ -33,22 +33,22 @@ _POSITIONAL = re.compile(r"(?<![^\s(`])(SOURCE|TARGET)\b")
 
 
 def cut(text: object) -> str:
-    """What is quoted of the input, at most 200 characters of it."""
+    """The text, cut to at most 200 characters."""
     whole = str(text)
     return whole if len(whole) <= _LONGEST_QUOTE else f"{whole[: _LONGEST_QUOTE - 1]}…"
 
 
 def shown_path(path: Path | str) -> str:
-    """What a message calls an input."""
+    """The name of an input in a message."""
     return "standard input" if Path(path) == STANDARD_INPUT else str(path)
 
 
 class ClusterEAError(Exception):
-    """Anything this package raises on purpose."""
+    """The base of all errors of this package."""
 
 
 class InputError(ClusterEAError, ValueError):
-    """What was given can't be used; the message says what was wanted, what came, what to do."""
+    """Input can't be used. The message says what was expected, what it got, and what to do."""
 
     def __init__(self, message: str) -> None:
         # An argument may be as long as the shell allows.
@@ -56,26 +56,26 @@ class InputError(ClusterEAError, ValueError):
 
 
 class DataError(InputError):
-    """A file can't be used; the message opens with the file and, where there is one, the line."""
+    """A file can't be used. The message starts with the file and, if known, the line."""
 
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
         where = shown_path(path) if line is None else f"{shown_path(path)} line {line}"
-        # One line, whatever a parser said.
+        # One line, even if a parser's message has several.
         super().__init__(_printable(f"{where}: {' '.join(problem.split())}"))
 
 
 class DamagedError(DataError):
-    """A file of a run is missing, or is not as it was written."""
+    """A file of a run is missing or damaged."""
 
 
 class DownloadError(InputError):
-    """A download can't be had or can't be trusted."""
+    """A download failed, or has the wrong checksum."""
 
 
 class Stopped(BaseException):  # no error: nothing went wrong
-    """A signal asked the command line to end. Typer would answer a KeyboardInterrupt itself."""
+    """A signal asked the command line to end. Typer would catch a KeyboardInterrupt."""
 
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
@@ -83,22 +83,19 @@ class Stopped(BaseException):  # no error: nothing went wrong
 
 
 def _printable(text: str) -> str:
-    """The text with control characters escaped: a terminal would obey them."""
+    """The text with control characters escaped, which could change a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Value]) -> Value:
-    """What is registered as `name`; an unknown name is answered with the known ones."""
+    """The value of `name`; for an unknown name, an error that lists the known ones."""
     if name not in known:
         raise unknown_name(kind, name, known)
     return known[name]
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The one answer to a name that isn't registered: the known ones, and the nearest of them.
-
-    Where there are many, the nearest alone.
-    """
+    """An error that lists the known names and the nearest one; only the nearest of many."""
     choices = list(known)
     if len(choices) > MOST_LISTED:
         return InputError(f"unknown {kind} '{name}'. {_nearest_of_many(name, choices)}")
@@ -130,7 +127,7 @@ def _literal(value: str) -> str:
 
 
 def names_arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
-    """The function, for callers from Python: its `InputError`s speak of arguments, not options."""
+    """Makes the `InputError`s of a function name arguments instead of options."""
 
     @wraps(function)
     def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
@@ -144,7 +141,7 @@ def names_arguments(function: Callable[Parameters, Value]) -> Callable[Parameter
 
 
 def _nearest_of_many(name: str, choices: list[str]) -> str:
-    """The nearest names. One without a stage, as `epoch`, is near to `training.epochs`."""
+    """The nearest names. A name without a stage, as `epoch`, is near to `training.epochs`."""
 
     def likeness(choice: str) -> float:
         compared = choice if "." in name else choice.rpartition(".")[2]

@@ -1,7 +1,7 @@
-"""Output files: a regular file is written beside its place and renamed, a stream is written into.
+"""Output files. A regular file is replaced atomically: written under another name, then renamed.
 
-A regular file is there whole or not at all. FIFOs, devices and open descriptors (`/dev/stdout`) are
-never replaced. `-` is standard output.
+FIFOs, devices and open descriptors (`/dev/stdout`) are written to, never replaced. `-` is standard
+output.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ from typing import BinaryIO
 
 from clusterea.errors import DataError
 
-PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # as `part_of` names them
+PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # names from `part_of`
 STANDARD_OUTPUT = Path("-")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DESCRIPTOR = re.compile(r"/proc/(?P<process>[^/]+)(/task/[^/]+)?/fd/(?P<number>\d+)")
-_MOST_LINKS = 40  # that the system itself follows
+_MOST_LINKS = 40  # the system's own limit on symlinks
 
 
 def part_of(path: Path) -> Path:
-    """Where this process writes what will be `path`; a run's folder clears what a kill leaves."""
+    """The temporary name for `path`. A run's folder removes those of killed processes."""
     return path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
 
 
 @contextmanager
 def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
-    """Where to write what becomes `path` when the block ends without an error.
+    """A temporary file that replaces `path` when the block ends without an error.
 
-    A symlink is followed. What is no regular file gets the bytes once they are complete, and
-    stays what it is.
+    Symlinks are followed. A FIFO or device is not replaced; the finished file is copied into it.
 
     Args:
         path: The file, FIFO or device; `-`: standard output.
-        needed: Its bytes, if they are known; a full disk is reported with them.
+        needed: The size in bytes, if known, for the message about a full disk.
 
     Raises:
-        DataError: It can't be written.
-        BrokenPipeError: Nobody reads the stream any more.
+        DataError: The file can't be written.
+        BrokenPipeError: The reader of the stream has gone.
     """
     disk, written = path.parent, 0
     try:
@@ -62,7 +61,7 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
         beside = part_of(resolved)
         try:
             yield beside
-            with beside.open("rb") as file:  # on disk before it replaces the other
+            with beside.open("rb") as file:  # on disk before it replaces the old file
                 os.fsync(file.fileno())
             beside.replace(resolved)
         finally:
@@ -79,17 +78,17 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
 
 
 def leads_to_stream(path: Path) -> bool:
-    """Whether `replacing` writes into what is there: standard output, a FIFO, a device."""
+    """Whether `path` is a stream: standard output, a FIFO or a device."""
     return _is_stream(_followed(path))
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it, unless it is there; a link to nothing gets its target."""
+    """Makes a folder and its parents, if missing; for a dangling symlink, its target."""
     Path(os.path.realpath(path)).mkdir(parents=True, exist_ok=True)
 
 
 def readable_size(count: int) -> str:
-    """Bytes as a person reads them."""
+    """A number of bytes for people to read, such as `512 MiB`."""
     value = float(count)
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
@@ -99,7 +98,7 @@ def readable_size(count: int) -> str:
 
 
 def free_space(path: Path) -> int:
-    """Bytes that are free on the disk where `path` is, or would be."""
+    """The free bytes on the disk of `path`, which need not exist."""
     resolved = Path(os.path.realpath(path))
     while not resolved.exists():
         resolved = resolved.parent
@@ -113,7 +112,7 @@ def _copy_into(stream_path: Path, file_path: Path, asked: Path) -> None:
             shutil.copyfileobj(file, stream, 1 << 20)
     except BrokenPipeError:
         raise
-    except OSError as error:  # a device that is full says nothing of the disk
+    except OSError as error:  # a full device does not mean a full disk
         name = "standard output" if asked == STANDARD_OUTPUT else asked
         raise DataError(name, f"can't be written: {error.strerror or error}.") from error
 
@@ -133,7 +132,7 @@ def _full(path: Path, error: OSError, needed: int, written: int, disk: Path) -> 
 
 
 def _whole_name(path: Path) -> Path:
-    """The path that a user will know: that of an artifact once it is whole."""
+    """The final path for a temporary one, which a user knows."""
     names = (
         PART.sub("", part).removeprefix(".") if PART.search(part) else part for part in path.parts
     )
@@ -147,7 +146,7 @@ def _is_stream(resolved: Path) -> bool:
 
 
 def _followed(path: Path) -> Path:
-    """Where a chain of symlinks ends; an open file descriptor is an end, whatever it stands for."""
+    """The end of a chain of symlinks; an open file descriptor also ends it."""
     if path == STANDARD_OUTPUT:
         return path
     for _ in range(_MOST_LINKS):
@@ -160,13 +159,13 @@ def _followed(path: Path) -> Path:
 
 @contextmanager
 def _opened(resolved: Path) -> Iterator[BinaryIO]:
-    """The stream, to be written where it stands: nothing in it is cut off."""
+    """The stream, opened without truncating it."""
     own = _DESCRIPTOR.fullmatch(str(resolved))
     if resolved == STANDARD_OUTPUT:
         sys.stdout.flush()
         try:
             number = os.dup(sys.stdout.fileno())
-        except (OSError, ValueError):  # a stand-in that is no file
+        except (OSError, ValueError):  # a replacement that is not a file
             yield sys.stdout.buffer
             return
     elif own and own["process"] == str(os.getpid()):

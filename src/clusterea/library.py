@@ -1,4 +1,4 @@
-"""The package as a library: `load`, `align` and `fuse`."""
+"""The functions for Python callers: `load`, `align` and `fuse`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# From Python, errors speak of arguments; the command line calls the same function as it is.
+# Errors name arguments here; the command line uses `load_data`, whose errors name options.
 load = names_arguments(load_data)
 
 
@@ -116,7 +116,7 @@ def align(
     overwrite: bool = False,
     observer: Observer | None = None,
 ) -> AlignmentResult:
-    """Which entities of two graphs are the same.
+    """Finds which entities of two graphs are the same.
 
     >>> import clusterea
     >>> benchmark = clusterea.load("path/to/openea-folder", seeds_share=0.3)
@@ -128,21 +128,20 @@ def align(
     True
 
     Args:
-        source: What `load` returned, its `task`, or the source graph in any form that `load` takes.
-        target: The target graph, where `source` is a graph; otherwise the preset may stand here.
-        links: The known pairs of two graphs, in any form that `load` takes.
-        seeds: Instead of `links`, together with `test_links`.
-        test_links: Pairs that nothing is learned from; `evaluate` and the report judge by them.
+        source: The result of `load`, its `task`, or the source graph in any form that `load` takes.
+        target: The target graph, if `source` is a graph; otherwise it may be the preset.
+        links: The known links between two graphs, in any form that `load` takes.
+        seeds: The seeds, instead of `links`.
+        test_links: The test links, with `seeds`; only `evaluate` and the report use them.
         preset: paper, default or fast.
-        model: Another encoder than the preset's.
-        samplers: Others than the preset's.
-        settings: Any setting, as `{"training.epochs": 10}` or `["training.epochs=10"]`.
-        seed: Same seed, same result.
+        model: Encoders instead of the preset's.
+        samplers: Samplers instead of the preset's.
+        settings: Other settings, as `{"training.epochs": 10}` or `["training.epochs=10"]`.
+        seed: Random seed: same seed, same result.
         device: auto, cpu or cuda.
-        run: A folder for all that `clusterea align --out` writes; a second call goes on from it.
-        overwrite: Remove the run that the folder holds, and begin anew.
-        observer: Told how far things are, and what was damaged and is made again. Without one,
-            the latter is a Python warning.
+        run: A folder for the files of `clusterea align --out`; a second call continues the run.
+        overwrite: Remove the run in the folder, and start over.
+        observer: Gets progress and warnings. Without one, warnings are Python warnings.
     """
     if not isinstance(source, Benchmark | AlignmentTask):
         source = load_data(source, target, links=links, seeds=seeds, test_links=test_links)
@@ -151,8 +150,8 @@ def align(
             preset, target = target, None
         if any(each is not None for each in (target, links, seeds, test_links)):
             raise InputError(
-                f"a {type(source).__name__} has its graphs and links: expected nothing beside it "
-                "but preset and other settings, by name."
+                f"a {type(source).__name__} has its graphs and links: expected only the preset and "
+                "other settings, by name."
             )
     benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
     larger = max(graph.num_entities for graph in task.graphs)
@@ -166,11 +165,11 @@ def align(
     if run is None:
         result = run_stages(task, config, torch_device, observer=watcher)
         return replace(result, benchmark=benchmark)
-    check_names(config)  # before a folder is made
+    check_names(config)  # before the folder is made
     with run_lock(Path(run), "clusterea.align"):
         workspace = Workspace(Path(run))
         workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
-        data = benchmark or numbered(task)  # entities without names are named by number
+        data = benchmark or numbered(task)  # without names, entities are named by number
         result, _ = run_in_folder(workspace, data, config, torch_device, watcher)
         return replace(result, benchmark=benchmark)
 
@@ -187,7 +186,7 @@ def fuse(
     device: str = "auto",
     **settings: Any,
 ) -> Similarity:
-    """The fused similarity of any embeddings, without our training.
+    """The fused similarity of your own embeddings.
 
     >>> import numpy as np, clusterea
     >>> rows = np.random.default_rng(0).normal(size=(20, 8))
@@ -196,13 +195,13 @@ def fuse(
     Pair(source=20, target=20)
 
     Args:
-        source: (entities, dim): rows of any length but zero.
+        source: (entities, dim): nonzero vectors; they are normalized.
         target: (entities, dim).
-        seeds: (n, 2): known pairs, which are left out.
+        seeds: (n, 2): their entities are left out.
         partitions: Mini-batches for the view `local`; without any, this view is left out.
         graphs: The graphs of the entities (`task.graphs`), for the view `support`. Without them,
             and unless `views` is given, the view is `sinkhorn` instead.
-        keys: What decides ties (`Names.keys`); the entities' numbers if not given.
+        keys: Tie keys (`Names.keys`); default: the entities' ids.
         device: auto, cpu or cuda.
         **settings: Fields of `FusionConfig`.
     """

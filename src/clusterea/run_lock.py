@@ -1,7 +1,7 @@
 """`run_lock`: one process at a time writes into a run's folder.
 
-The lock is the kernel's (`flock`), so that it ends with the process that holds it, however that
-ends. The file `.lock` says who holds it.
+The kernel's lock (`flock`) ends with the process that holds it, even if that is killed. The file
+`.lock` describes this process.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from clusterea.files import make_folder
 
 LOCK = ".lock"
 _TAKEN = (errno.EAGAIN, errno.EACCES)
-_LOOKS, _PAUSE = 5, 0.1  # how often and how far apart (seconds) a dead holder is read again
+_LOOKS, _PAUSE = 5, 0.1  # how often, and after how many seconds, to read a dead holder again
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who writes into a folder."""
+    """The process that writes into a folder."""
 
     process: int
     host: str
@@ -37,23 +37,23 @@ class Holder:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is a process of this machine."""
+        """Whether the process is on this machine."""
         return self.host == socket.gethostname()
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has certainly ended."""
+        """Whether the process has certainly ended."""
         return self.is_here and not is_running(self.process)
 
 
 @contextmanager
 def run_lock(folder: Path, command: str) -> Iterator[None]:
-    """Holds the lock of a run's folder for as long as the block lasts.
+    """Holds the lock of a run's folder during the block.
 
-    A folder that was made for the lock's sake, and is still empty at the end, is removed.
+    A folder that was made for the lock, and is still empty at the end, is removed.
 
     Raises:
-        InputError: Another process holds it.
+        InputError: Another process holds the lock.
     """
     made = _missing(folder)
     try:
@@ -67,24 +67,24 @@ def run_lock(folder: Path, command: str) -> Iterator[None]:
         if _is_at(folder / LOCK, number):
             (folder / LOCK).unlink(missing_ok=True)  # while it is still held
         os.close(number)
-        with suppress(OSError):  # it is not empty
+        with suppress(OSError):  # the folder is not empty
             for each in made:
                 each.rmdir()
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of this number on this machine."""
+    """Whether a process with this number runs on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is someone else's
+    except OSError:  # a process of another user
         return True
     return True
 
 
 def _missing(folder: Path) -> list[Path]:
-    """The folders that are not there yet, the innermost first."""
+    """The folders that do not exist yet, the innermost first."""
     resolved = Path(os.path.realpath(folder))
     return [each for each in (resolved, *resolved.parents) if not each.exists()]
 
@@ -103,16 +103,16 @@ def _acquired(folder: Path, command: str) -> int:
             if is_ours is None and holder is not None and not holder.has_ended:
                 raise InputError(_refusal(folder, holder))
             if is_ours is False:
-                # A child of the dead process keeps the lock, or a new holder is about to write
-                # its own number.
+                # Either a child of the dead process keeps the lock, or a new holder has not
+                # written its number yet.
                 looks += 1
                 if looks < _LOOKS:
                     time.sleep(_PAUSE)
                 elif _is_at(path, number):
                     path.unlink(missing_ok=True)
-            elif _is_at(path, number):  # else whoever held it has removed the file meanwhile
+            elif _is_at(path, number):  # else the last holder has removed the file
                 _write(number, command)
-                if _is_at(path, number):  # else it was taken for a dead process's
+                if _is_at(path, number):  # else another process has removed the file as stale
                     return number
         except BaseException:
             os.close(number)
@@ -121,7 +121,7 @@ def _acquired(folder: Path, command: str) -> int:
 
 
 def _try(number: int) -> bool | None:
-    """Whether the lock could be had; None where this file system knows no locks."""
+    """Whether the lock was acquired; None if the file system has no locks."""
     try:
         flock(number, LOCK_EX | LOCK_NB)
     except OSError as error:
@@ -130,7 +130,7 @@ def _try(number: int) -> bool | None:
 
 
 def _holder(number: int) -> Holder | None:
-    """Who wrote into the lock's file, as far as that can be read."""
+    """The holder in the lock's file; None if it can't be read."""
     try:
         return Holder(**json.loads(os.pread(number, 4096, 0)))
     except (ValueError, TypeError):

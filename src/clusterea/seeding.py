@@ -1,4 +1,4 @@
-"""Randomness that depends on nothing but a seed and what it is for."""
+"""Random seeds and generators, one for each purpose."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """A seed for one purpose, as `derived_seed(seed, "negatives", epoch)`; no other has it.
+    """A seed for one purpose, as in `derived_seed(seed, "negatives", epoch)`.
 
-    One purpose always has the same number of parts: ("a",) and ("a", 0) would share a seed.
+    Use the same number of parts for a purpose: ("a",) and ("a", 0) give the same seed.
     """
     path = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in purpose]
     return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)

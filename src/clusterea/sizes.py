@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write them."""
+"""Sizes in bytes, such as `20GiB`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ UNITS |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
 
 
 def parse_size(text: str, option: str = "--memory") -> int:
-    """Bytes, from `20GiB`, `8g`, `500MB` and the like; `option` is what an error calls it."""
+    """Bytes from `20GiB`, `8g`, `500MB` and the like; `option` is for the error message."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", text.lower())
     if not found:
         raise InputError(f"{option} must be a size, as 20GiB. Got {text!r} instead.")
     size = int(float(found[1]) * UNITS[found[2] or ""])
     if not size:
-        raise InputError(f"{option} must be more than nothing. Got {text!r} instead.")
+        raise InputError(f"{option} must be more than 0. Got {text!r} instead.")
     return size

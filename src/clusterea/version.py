@@ -1,3 +1,3 @@
-"""The version: the one place that says it."""
+"""The version of the package."""
 
 __version__ = "0.1.0"

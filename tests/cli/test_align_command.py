@@ -269,10 +269,10 @@ class TestSaid:
         assert plan[:5] == [
             "Encoding   dual-amn, 2 epochs and label-propagation, on cpu",
             "Sampling   none: all entities at once",
-            "Fusion     Sinkhorn of 20 rounds, 20 candidates an entity, exact search, "
+            "Fusion     Sinkhorn of 20 rounds, 20 candidates per entity, exact search, "
             "2 rounds of support",
             "Rounds     2 of self-training at most",
-            "Matching   one-to-one; 53 seeds held out for its confidence",
+            "Matching   one-to-one; 53 seeds held out to fit the confidence",
         ]
         assert re.fullmatch(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", plan[5])
         for stage in ("propagation", "self-training, round 1", "training, round 2"):
@@ -386,7 +386,7 @@ class TestBounds:
         assert ran.out.startswith("20 links;")
         stages = ran.err.partition("Disk ")[2].splitlines()[1:]
         assert len(stages) == 6
-        assert all(line.endswith("was there already") for line in stages[:4])
+        assert all(line.endswith("reused") for line in stages[:4])
         assert rows(run / "alignment.tsv") == whole[:21]
         lone = {row[0] for row in rows(run / "unmatched_source.tsv")}
         assert {row[0] for row in whole[21:]} <= lone
@@ -442,7 +442,7 @@ class TestDryRun:
         assert ran.code == 0
         assert ran.err == ""
         assert "Sampling   cmcs: 5 mini-batches\n" in ran.out
-        assert "Sinkhorn of 100 rounds, 50 candidates an entity" in ran.out
+        assert "Sinkhorn of 100 rounds, 50 candidates per entity" in ran.out
         assert "Rounds" not in ran.out
         assert "held out" not in ran.out
         assert not list(tmp_path.iterdir())
@@ -495,7 +495,7 @@ class TestDryRun:
             (["--set", "self_training.rounds=3"], "Rounds     3 of self-training at most"),
             (["--set", "matching.held_out=0.3"], "Matching   one-to-one; 63 seeds held out"),
             (["--set", "matching.method=mutual"], "Matching   mutual"),
-            (["--set", "fusion.views=local-cosine"], "Fusion     50 candidates an entity"),
+            (["--set", "fusion.views=local-cosine"], "Fusion     50 candidates per entity"),
             (["--memory", "20GiB"], "Expected "),
             (["--memory", "1kB"], "This may not fit into 1000 B."),
         ],
@@ -548,7 +548,7 @@ class TestDryRun:
                 [
                     "Encoding   dual-amn, 20 epochs, on cpu",
                     "Sampling   cmcs, iscs, iscs-reverse: 5 mini-batches each",
-                    "Fusion     Sinkhorn of 100 rounds, 50 candidates an entity, exact search",
+                    "Fusion     Sinkhorn of 100 rounds, 50 candidates per entity, exact search",
                     "Matching   one-to-one",
                 ],
             ),
@@ -557,7 +557,7 @@ class TestDryRun:
                 [
                     "Encoding   dual-amn, 20 epochs and label-propagation, on cpu",
                     "Sampling   none: all entities at once",
-                    "Fusion     Sinkhorn of 100 rounds, 300 candidates an entity, exact search, "
+                    "Fusion     Sinkhorn of 100 rounds, 300 candidates per entity, exact search, "
                     "2 rounds of support",
                     "Rounds     2 of self-training at most",
                     "Matching   one-to-one",
@@ -568,7 +568,7 @@ class TestDryRun:
                 [
                     "Encoding   label-propagation, on cpu",
                     "Sampling   none: all entities at once",
-                    "Fusion     Sinkhorn of 20 rounds, 50 candidates an entity, exact search, "
+                    "Fusion     Sinkhorn of 20 rounds, 50 candidates per entity, exact search, "
                     "2 rounds of support",
                     "Matching   one-to-one",
                 ],
@@ -635,7 +635,7 @@ class TestRefused:
             (["--memory", "-3GiB"], "--memory must be a size, as 20GiB. Got '-3GiB'"),
             (["--memory", "20 gigs"], "--memory must be a size"),
             (["--memory", ""], "--memory must be a size"),
-            (["--memory", "0"], "--memory must be more than nothing"),
+            (["--memory", "0"], "--memory must be more than 0"),
             (["--seed", "-1"], r"seed must be an int in \[0, inf\)"),
             (["--seed", "x"], "Invalid value for '--seed'"),
             (["--seeds-share", "1.5"], r"--seeds-share must be a number in \(0, 1\]"),

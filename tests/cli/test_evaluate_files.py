@@ -137,7 +137,7 @@ def test_a_file_that_can_not_be_used(
         (["run", "--alignment", "a"], "evaluate takes a RUN, or else --alignment FILE"),
         (["run", "--test-links", "a"], "--test-links goes with --alignment; a run has its own."),
         (["--test-links", "a"], "evaluate takes a RUN, or else --alignment FILE"),
-        (["--alignment", "a"], "--alignment needs --test-links FILE to be judged by."),
+        (["--alignment", "a"], "--alignment needs --test-links FILE."),
         (["--alignment", "nowhere", "--test-links", "a"], "nowhere: expected a file"),
     ],
 )

@@ -82,7 +82,7 @@ def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) 
     ran = clusterea_command("explain", run, name, "--limit", "3")
     assert ran.code == 0
     opening, titles, *candidates = ran.out.splitlines()
-    assert opening == f"{name} (source) was matched to nothing. Its best candidates:"
+    assert opening == f"{name} (source) has no link. Its best candidates:"
     assert titles.split() == ["Candidate", "Score", "Why", "it", "was", "not", "taken"]
     assert candidates.pop() == NOT_FITTED
     assert len(candidates) == 3

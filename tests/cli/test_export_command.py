@@ -152,7 +152,7 @@ def test_parquet_says_whether_confidence_is_a_probability(
         ([], "Missing option '--format'"),
         (["--format", "tsv", "--min-confidence", "2"], "must be a number in [0, 1]. Got 2.0"),
         (["--format", "tsv", "--top", "-1"], "--top must be an int in [0, inf). Got -1 instead."),
-        (["--format", "tsv", "--with-unmatched"], "goes with --format sssom alone. Got --format t"),
+        (["--format", "tsv", "--with-unmatched"], "needs --format sssom. Got --format t"),
         (["--format", "tsv", "--min-confidence", "nan"], "must be a number in [0, 1]. Got nan"),
     ],
 )

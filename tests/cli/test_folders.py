@@ -125,7 +125,7 @@ class TestOtherData:
 
     def test_other_settings_of_the_same_data_go_on(self, run: Path, pair: Path) -> None:
         ran = aligned(pair, run, "--set", "matching.method=best")
-        assert "training: was there already" in ran.err
+        assert "training: reused" in ran.err
 
     def test_files_that_no_run_made_are_not_replaced(self, pair: Path, tmp_path: Path) -> None:
         (tmp_path / "alignment.tsv").write_text("mine")
@@ -133,7 +133,7 @@ class TestOtherData:
         ran = command("align", pair, "--out", tmp_path, *SHARE, *PAPER)
         assert ran.code == 2
         assert ran.err == (
-            f"error: {tmp_path / 'alignment.tsv'} is there, and no run made it. "
+            f"error: {tmp_path / 'alignment.tsv'} exists, but no run made it. "
             "Choose another folder, or replace it with --overwrite.\n"
         )
         (tmp_path / "alignment.tsv").unlink()

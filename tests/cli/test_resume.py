@@ -33,7 +33,7 @@ IN_ROUNDS = [
     *("propagation, round 2", "fusion, round 2", "matching"),
 ]
 LONG = ["--set", "training.epochs=20"]  # long enough to be killed in the middle
-STOPPED = "Stopped. The same command goes on where this one was."
+STOPPED = "Stopped. Run the same command again to continue."
 
 
 @pytest.fixture(scope="module")
@@ -344,6 +344,6 @@ class TestStopped:
         ran = clusterea_command(*(words.get(word, word) for word in asked))
         assert ran.code == 130
         goes_on = asked[0] in ("align", "train", "match")
-        after = " The same command goes on where this one was." if goes_on else ""
+        after = " Run the same command again to continue." if goes_on else ""
         assert ran.err == f"Stopped.{after}\n"
         assert not (tmp_path / "run").exists()

@@ -107,7 +107,7 @@ def test_a_folder_that_is_no_run(tmp_path: Path, clusterea_command: Command) -> 
         ran = clusterea_command("sample", folder)
         assert ran.code == 2
         assert ran.err == (
-            f"error: {folder}: expected a run, as `clusterea train` makes one; got none.\n"
+            f"error: {folder}: expected a run, made by `clusterea align`; got none.\n"
         )
     assert not (tmp_path / "nowhere").exists()
 

@@ -81,7 +81,7 @@ class TestAfterRounds:
         assert ran.code == 0, ran.err
         stages = [line for line in ran.err.splitlines() if not line.startswith(("eval", "writ"))]
         assert len(stages) == (14 if name == "match" else 13)
-        assert all(line.endswith(": was there already") for line in stages)
+        assert all(line.endswith(": reused") for line in stages)
         assert {path.name for path in run.iterdir()} == before
         assert (run / "alignment.tsv").read_bytes() == links
         assert clusterea_command("evaluate", run).code == 0
@@ -92,7 +92,7 @@ class TestAfterRounds:
         """It comes to the same as `align` with that setting."""
         ran = clusterea_command("fuse", run, "--set", "candidates=7", *CPU)
         assert ran.code == 0, ran.err
-        assert "training: was there already" in ran.err
+        assert "training: reused" in ran.err
         assert clusterea_command("match", run, *CPU).code == 0
         at_once = tmp_path / "at-once"
         aligned(pair, at_once, "--set", "fusion.candidates=7", how=ROUNDS)
@@ -161,7 +161,7 @@ class TestFuse:
         assert re.search(r"^fusion: [\d.]+ s", first.err, re.M)
         again = clusterea_command(*asked)
         assert again.out == first.out
-        assert again.err.endswith("fusion: was there already\n")
+        assert again.err.endswith("fusion: reused\n")
 
     def test_it_begins_with_what_align_had(self, run: Path, clusterea_command: Command) -> None:
         before = artifacts(run)
@@ -197,7 +197,7 @@ class TestFuse:
     ) -> None:
         ran = clusterea_command("fuse", run, "--samplers", "cmcs,vps", *CPU)
         assert ran.code == 0, ran.err
-        assert "sampling: cmcs: was there already" in ran.err
+        assert "sampling: cmcs: reused" in ran.err
         assert artifacts(run).keys() == {"data", "train", "cmcs", "vps", "fuse"}
 
     @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ class TestFolders:
             ran = clusterea_command(asked[0], folder, *asked[1:])
             assert ran.code == 2
             assert ran.err == (
-                f"error: {folder}: expected a run, as `clusterea train` makes one; got none.\n"
+                f"error: {folder}: expected a run, made by `clusterea align`; got none.\n"
             )
         assert not list(tmp_path.iterdir())
 
@@ -377,8 +377,7 @@ class TestFolders:
         ran = clusterea_command(asked[0], run, *asked[1:])
         assert ran.code == 2
         assert ran.err == (
-            f"error: {tensors}: is {damage}; "
-            "run `clusterea match` or `align` again to have it made anew.\n"
+            f"error: {tensors}: is {damage}; run `clusterea match` or `align` again to make it.\n"
         )
         before = (run / "alignment.tsv").read_bytes()
         again = aligned(pair, run)

@@ -181,7 +181,7 @@ def test_an_entity_without_a_link_has_candidates(
     first, last = result.similarity.row_offsets[lone : lone + 2].tolist()
     best = int(result.similarity.columns[first:last][result.similarity.values[first:last].argmax()])
     assert unlinked.candidates[0].entity == best
-    assert "(source) was matched to nothing. Its best candidates" in repr(told)
+    assert "(source) has no link. Its best candidates" in repr(told)
     assert benchmark.names.target[best] in repr(told)
 
 

@@ -151,7 +151,7 @@ def test_the_table_searches(show: Open) -> None:
     assert page.texts(".match td:nth-child(2)") == [local]
     assert page.text("#shown") == "Showing 1 of 1 matches (of 1,785)"
     page.type("#search", "no such thing")
-    assert page.text("#shown") == "No match fits."
+    assert page.text("#shown") == "No matches found."
     assert page.texts(".match") == []
     page.type("#search", "e")
     page.click("#more")
@@ -190,7 +190,9 @@ def test_the_evidence_opens_and_closes(show: Open, width: int) -> None:
     shown = page.text(".evidence")
     assert match.entities.source in shown
     assert match.entities.target in shown
-    assert f"{match.num_supports} pairs are matched to each other, the strongest 12" in shown
+    assert (
+        f"{match.num_supports} pairs are matched to each other. The strongest 12 are shown" in shown
+    )
     rows = page.texts(".supports tbody tr")
     assert len(rows) == 12
     first = match.supports[0]
@@ -250,9 +252,7 @@ def test_every_link_is_in_the_table_also_without_evidence(show: Open) -> None:
     data = demo_run().report(sample=100)
     page = show(data)
     note = re.sub(r"\s+", " ", page.text("#matches .note"))
-    assert (
-        "here for 100 of the 1,785 matches: the 25 most confident, the 25 least confident" in note
-    )
+    assert "the evidence for 100 of them: the 25 most confident, the 25 least confident" in note
     assert page.text("#shown") == "Showing 50 of 1,785 matches"
 
     drawn = {match.link for match in data.matches}
@@ -261,7 +261,7 @@ def test_every_link_is_in_the_table_also_without_evidence(show: Open) -> None:
     page.type("#search", f"{source} {target}")
     assert page.text("#shown") == "Showing 1 of 1 matches (of 1,785)"
     shown = percent(data.confidence[other])
-    assert page.texts(".match td:not(.verdict)")[1:] == [shown, "–\nnot in this page"]
+    assert page.texts(".match td:not(.verdict)")[1:] == [shown, "–\nnot on this page"]
     page.click(".match .open")
     assert f"clusterea explain RUN '{source}'" in page.text(".evidence pre")
 
@@ -426,9 +426,10 @@ def test_precision_is_explained_where_test_links_cover_few_links(show: Open) -> 
     assert scores.precision == right / data.num_links
     assert unknown > right + wrong
     shown = re.sub(r"\s+", " ", show(data).text("#precision-note"))
-    assert f"judge {right + wrong} of the 1,785 links: {right} right, {wrong} wrong." in shown
-    assert f"The other {unknown:,} have no entity of a test link at either end." in shown
-    assert f"Of the links that can be judged, {percent(right / (right + wrong))} are right" in shown
+    assert f"confirm {right} of the 1,785 links and contradict {wrong}." in shown
+    assert f"The other {unknown:,} have no entity of a test link or seed." in shown
+    judged = f"Of the {right + wrong} links that can be judged, {percent(right / (right + wrong))}"
+    assert f"{judged} are right" in shown
 
 
 def test_precision_needs_no_words_where_every_link_is_judged(show: Open) -> None:

@@ -52,11 +52,11 @@ def make(
     [
         ([0, 1], [0], [0.5], r"row_offsets must have shape \(3,\)"),
         ([0, 1, 1], [0, 1], [0.5, 0.5], "row_offsets must run from 0 to 2"),
-        ([0, 2, 1], [0], [0.5], "row_offsets must not fall"),
+        ([0, 2, 1], [0], [0.5], "row_offsets must not decrease"),
         ([0, 1, 1], [3], [0.5], r"columns must lie in \[0, 3\)"),
-        ([0, 1, 2], [0], [0.5, 0.1], "columns and values must be of one length"),
-        ([0, 2, 2], [1, 1], [0.5, 0.1], "one cell for a pair"),
-        ([0, 2, 2], [2, 1], [0.5, 0.1], "columns must rise within each row"),
+        ([0, 1, 2], [0], [0.5, 0.1], "columns and values must have the same length"),
+        ([0, 2, 2], [1, 1], [0.5, 0.1], "columns must increase"),
+        ([0, 2, 2], [2, 1], [0.5, 0.1], "columns must increase within each row"),
         ([0, 1, 1], [0], [float("nan")], "values must be finite"),
     ],
 )
@@ -73,7 +73,7 @@ def test_columns_may_fall_where_a_row_begins() -> None:
 
 def test_repr_tells_sizes() -> None:
     text = repr(make([0, 2, 3], [1, 2, 0], [0.1, 0.2, 0.3]))
-    assert text == "Similarity(2 × 3, 3 cells, 1.5 a row)"
+    assert text == "Similarity(2 × 3, 3 cells, 1.5 per row)"
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])

@@ -32,7 +32,7 @@ from clusterea.version import __version__
 __all__ = ["app", "main"]
 
 
-# The base of Typer's usage errors, which Typer itself does not name.
+# The base class of Typer's usage errors, which Typer does not export.
 _UsageError: type[Any] = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
@@ -51,7 +51,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(align, explain, export, report),  # for who has two graphs
+    *(align, explain, export, report),  # align two graphs and use the result
     *(info, generate),
     *(train, sample, fuse, match, evaluate),  # stage by stage
 ):
@@ -69,14 +69,14 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     del version
 
 
 def main() -> None:
-    """Runs the command line: exit code 2 is the input's or the caller's fault, 1 is ours."""
+    """Runs the command line. Exit code 2 means wrong input or usage, 1 a bug."""
     show_library_warnings()
     try:
         if wants_json():
@@ -85,16 +85,16 @@ def main() -> None:
     except InputError as error:
         show_error(str(error))
         sys.exit(2)
-    except OSError as error:  # a full disk, a folder that may not be written to
+    except OSError as error:  # such as a full disk or a read-only folder
         show_error(f"{error.filename or 'the system'}: {error.strerror or error}.")
         sys.exit(2)
-    except Stopped as stop:  # before a command began
+    except Stopped as stop:  # before a command started
         show_stopped(resumes=False)
         sys.exit(stop.exit_code)
 
 
 def _run_with_json_errors() -> int:
-    """Runs the command and returns its exit code. Typer would print usage errors in a frame."""
+    """Runs the command, prints usage errors as JSON, and returns the exit code."""
     try:
         return int(app(prog_name="clusterea", standalone_mode=False) or 0)
     except _UsageError as error:

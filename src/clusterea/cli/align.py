@@ -36,58 +36,64 @@ def align(
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     preset_name: Annotated[
         str,
-        typer.Option("--preset", metavar="|".join(PRESETS), help="The settings to begin with."),
+        typer.Option("--preset", metavar="|".join(PRESETS), help="The preset to start from."),
     ] = "default",
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Other encoders: gcn-align, rrea, dual-amn, label-propagation. Several are fused.",
+            help="Encoders: gcn-align, rrea, dual-amn, label-propagation. Several are fused.",
+            show_default="the preset's",
         ),
     ] = None,
     samplers: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,…", help="Other samplers: cmcs, iscs (both ways), vps, metis-cps."
+            metavar="NAME,…",
+            help="Samplers: cmcs, iscs (in both directions), vps, metis-cps.",
+            show_default="the preset's",
         ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="STAGE.FIELD=VALUE", help="Any setting, as training.epochs=10."
+            "--set", metavar="STAGE.FIELD=VALUE", help="Change a setting, as in training.epochs=10."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same alignment.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Random seed: same seed, same alignment.")
+    ] = 0,
     device: Annotated[
         str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")
     ] = "auto",
     memory: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="At most so much, as 20GiB: of the GPU, or of the host without."
+            metavar="SIZE",
+            help="Memory limit, such as 20GiB: of the GPU, or of the host if there is none.",
         ),
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Remove the run that --out holds, and begin anew."),
+        typer.Option("--overwrite", help="Remove the run in --out, and start over."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     least: MinConfidence = 0.0,
     top: Top = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Errors and the result alone.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only errors and the result.")
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="The result, or the plan, as JSON; progress as JSON lines on stderr."
+            "--json", help="Print the result or plan as JSON, and progress as JSON lines on stderr."
         ),
     ] = False,
 ) -> None:
     """Finds which entities of two knowledge graphs are the same.
 
-    Trains, cuts into mini-batches, fuses, matches and, where there are test links, evaluates. The
-    same command again computes only what is missing.
+    Trains embeddings, splits the graphs into mini-batches, fuses similarities and matches entities.
+    Evaluates the result if there are test links. Run again, it computes only what is missing.
     """
     check_bounds(least, top)
     torch_device = choose_device(device)
@@ -103,7 +109,7 @@ def align(
         bound = f"sampling.max_batch={largest_batch(allowed, torch_device, config, task)}"
         return choose(settings=[bound, *(settings or [])])
 
-    check_names(configured(None))  # so that a wrong one is refused before anything is read
+    check_names(configured(None))  # refuse unknown names before reading the data
     workspace = Workspace(out)
     benchmark = data.load(quiet=quiet or as_json)
     task = benchmark.task
@@ -143,7 +149,7 @@ def align(
 def _described_result(
     workspace: Workspace, alignment: Alignment, metrics: Metrics | None
 ) -> dict[str, Any]:
-    """What `--json` prints at the end."""
+    """The result as `--json` prints it."""
     names = {
         "alignment": "alignment.tsv",
         "unmatched_source": "unmatched_source.tsv",
@@ -165,7 +171,7 @@ def _described_result(
 
 
 def print_result(folder: Path, alignment: Alignment, metrics: Metrics | None) -> None:
-    """Says how many links there are, where, and how good they are."""
+    """Prints the number of links, the metrics, and the paths of the files."""
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
     OUTPUT.print(f"  {escape(str(folder / 'alignment.tsv'))}", soft_wrap=True)

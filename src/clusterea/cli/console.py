@@ -1,6 +1,6 @@
 """Where output goes: results to standard output, everything else to standard error.
 
-With `--json` both are JSON: standard output is one object, standard error one object a line.
+With `--json` both are JSON: standard output is one object, standard error one object per line.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ ERRORS = Console(stderr=True, highlight=False)
 
 
 def wants_json() -> bool:
-    """Whether the caller asked for JSON, also where the command line can't be parsed."""
+    """Whether `--json` was given, even if the command line is invalid."""
     return "--json" in sys.argv
 
 
 def show_event(event: dict[str, Any]) -> None:
-    """One JSON object as a line on standard error."""
+    """Writes one JSON object as a line to standard error."""
     sys.stderr.write(json.dumps(event, ensure_ascii=False) + "\n")
     sys.stderr.flush()
 
 
 def show_result(result: dict[str, Any]) -> None:
-    """The command's result as one JSON object on standard output."""
+    """Writes the result as one JSON object to standard output."""
     sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
 
 
 def show_error(message: str) -> None:
-    """One clear sentence on standard error, never folded in the middle of a path."""
+    """Prints an error on standard error, without wrapping long paths."""
     if wants_json():
         show_event({"event": "error", "message": message})
         return
@@ -42,7 +42,7 @@ def show_error(message: str) -> None:
 
 
 def show_warning(message: str) -> None:
-    """One sentence on standard error about what the caller should know."""
+    """Prints a warning on standard error."""
     if wants_json():
         show_event({"event": "warning", "message": message})
         return
@@ -50,15 +50,15 @@ def show_warning(message: str) -> None:
 
 
 def show_stopped(*, resumes: bool) -> None:
-    """Says that a signal ended the command, and whether the same one goes on from there."""
+    """Says that a signal stopped the command, and whether it continues when run again."""
     if wants_json():
         show_event({"event": "stopped"})
         return
-    goes_on = " The same command goes on where this one was." if resumes else ""
+    goes_on = " Run the same command again to continue." if resumes else ""
     ERRORS.print(f"Stopped.{goes_on}", soft_wrap=True)
 
 
 def show_library_warnings() -> None:
-    """With `--json`, what libraries warn of is JSON as well."""
+    """With `--json`, prints the warnings of libraries as JSON too."""
     if wants_json():
         warnings.showwarning = lambda message, *_, **__: show_warning(str(message))

@@ -1,4 +1,4 @@
-"""The options that say where data comes from, the same for every command that reads some."""
+"""The options that name the data, shared by all commands that read data."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SPLIT = "Seeds and test links"
 def _columns(tables: str) -> Any:
     return typer.Option(
         metavar="HEAD,RELATION,TAIL",
-        help=f"Which columns of {tables} these are.",
+        help=f"Column names of {tables}.",
         rich_help_panel=_INPUT,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DataOptions:
-    """One field an option; `load` reads what they name."""
+    """One field per option. `load` reads the data that they name."""
 
     source: Annotated[
         Path,
@@ -50,24 +50,24 @@ class DataOptions:
     links: Annotated[
         Path | None,
         typer.Option(
-            help="Known links of two files: TSV, CSV, Parquet, SSSOM, or RDF (owl:sameAs, "
-            "skos:exactMatch, …). A `-` here, or for any other file, is standard input.",
+            help="Known links between two files: TSV, CSV, Parquet, SSSOM, or RDF (owl:sameAs, "
+            "skos:exactMatch, …). `-` is standard input, here and for other files.",
             rich_help_panel=_INPUT,
         ),
     ] = None
     seeds: Annotated[
         Path | None,
-        typer.Option(help="Instead of --links: the seeds alone.", rich_help_panel=_INPUT),
+        typer.Option(help="Instead of --links: a file of seeds.", rich_help_panel=_INPUT),
     ] = None
     test_links: Annotated[
         Path | None,
-        typer.Option(help="With --seeds: the links to judge by.", rich_help_panel=_INPUT),
+        typer.Option(help="With --seeds: a file of test links.", rich_help_panel=_INPUT),
     ] = None
     format: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Told from the files unless given: {', '.join(FORMATS)}.",
+            help=f"Detected if not given: {', '.join(FORMATS)}.",
             rich_help_panel=_INPUT,
         ),
     ] = None
@@ -78,7 +78,7 @@ class DataOptions:
         str,
         typer.Option(
             metavar="SIZE",
-            help="Refuse a file that is larger than this once unpacked.",
+            help="Refuse files that are larger than this when unpacked.",
             rich_help_panel=_INPUT,
         ),
     ] = "64GiB"
@@ -86,7 +86,7 @@ class DataOptions:
         str,
         typer.Option(
             metavar="structure|drop|link",
-            help="RDF's blank nodes: neighbors that are never linked, left out, or linked too.",
+            help="RDF blank nodes: keep them as neighbors only, drop them, or link them too.",
             rich_help_panel=_INPUT,
         ),
     ] = "structure"
@@ -94,8 +94,8 @@ class DataOptions:
         str | None,
         typer.Option(
             metavar="links|iris",
-            help="Which pairs are known: the links, entities with identical IRIs, or both, as "
-            "links,iris.",
+            help="Which pairs are seeds: links, entities with identical IRIs, or both "
+            "(links,iris).",
             show_default="links,iris for RDF, else links",
             rich_help_panel=_SPLIT,
         ),
@@ -104,8 +104,8 @@ class DataOptions:
         str | None,
         typer.Option(
             metavar="given|first|random|fold",
-            help="Which links are seeds: those the data says (all, where it says nothing), the "
-            "first of the file, random ones, or a fold's train links.",
+            help="Which links are seeds: as given by the data (all, if it gives no split), the "
+            "first of the file, random ones, or the train links of a fold.",
             rich_help_panel=_SPLIT,
         ),
     ] = None
@@ -113,23 +113,23 @@ class DataOptions:
         float | None,
         typer.Option(
             metavar="X",
-            help="Share of links that are seeds, 0.3 in the paper. Alone it means --split first.",
+            help="Share of links that are seeds (paper: 0.3). Without --split: the first links.",
             rich_help_panel=_SPLIT,
         ),
     ] = None
     split_seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Seed of --split random.", rich_help_panel=_SPLIT),
+        typer.Option(metavar="N", help="Random seed of --split random.", rich_help_panel=_SPLIT),
     ] = None
     fold: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Which fold. Alone it means --split fold.", rich_help_panel=_SPLIT
+            metavar="N", help="Number of the fold. Implies --split fold.", rich_help_panel=_SPLIT
         ),
     ] = None
 
     def load(self, *, quiet: bool = False) -> Benchmark:
-        """The data that the options name, with a word on standard error while it is read."""
+        """Reads the data; unless quiet, prints notes on standard error."""
         largest = parse_size(self.max_input_size, "--max-input-size")
         name = escape(shown_path(self.source))
         with nullcontext() if quiet else ERRORS.status(f"Reading {name} …"):
@@ -161,7 +161,7 @@ def _split(names: str | None) -> list[str] | None:
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose first parameter, a `DataOptions`, is spelled out as arguments and options."""
+    """Gives a command the arguments and options of its first parameter, a `DataOptions`."""
     names = [field.name for field in fields(DataOptions)]
 
     def spelled_out(**values: Any) -> None:
@@ -176,7 +176,7 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameters(function: Callable[..., object]) -> Iterator[inspect.Parameter]:
-    """The function's parameters by keyword, their annotations evaluated."""
+    """The function's parameters as keyword-only, with evaluated annotations."""
     hints = get_type_hints(function, include_extras=True)
     for parameter in inspect.signature(function).parameters.values():
         yield parameter.replace(

@@ -30,7 +30,7 @@ datasets = typer.Typer(
 
 @datasets.command("list", cls=Command)
 def list_datasets() -> None:
-    """Shows what can be fetched, and what is here already."""
+    """Lists the datasets, and shows which are downloaded."""
     table = Table()
     table.add_column("name")
     table.add_column("what it is")
@@ -42,16 +42,15 @@ def list_datasets() -> None:
 
 @datasets.command("fetch", cls=Command)
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="One of those that `datasets list` shows.")],
+    name: Annotated[str, typer.Argument(help="A name from `datasets list`.")],
     mirror: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Another address of the same archive."),
+        typer.Option(metavar="URL", help="Another URL of the same archive."),
     ] = None,
 ) -> None:
-    """Downloads a dataset into the cache folder, verifies it, and says where it is.
+    """Downloads a dataset into the cache folder, verifies it, and prints its path.
 
-    The cache is the user's cache folder, or the one that the environment variable CLUSTEREA_CACHE
-    names.
+    The environment variable CLUSTEREA_CACHE sets another cache folder.
     """
     bar = Progress(
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""`clusterea evaluate`: how good a run, or anybody's alignment, is."""
+"""`clusterea evaluate`: the metrics of a run, or of any alignment."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ def evaluate(
     ] = None,
     alignment: Annotated[
         Path | None,
-        typer.Option(help="Instead of a run: links in any form that we read.", show_default=False),
+        typer.Option(help="Instead of a run: a file of links.", show_default=False),
     ] = None,
     test_links: Annotated[
-        Path | None, typer.Option(help="With --alignment: the truth.", show_default=False)
+        Path | None,
+        typer.Option(help="With --alignment: a file of test links.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As in metrics.json.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, as in metrics.json.")
+    ] = False,
 ) -> None:
-    """Judges a run by its test links, or any alignment by links that are given.
+    """Evaluates a run, or any alignment, on test links.
 
-    Precision is correct links over all returned, recall correct links over all test links.
+    Precision: correct links / returned links. Recall: correct links / test links.
     """
     if (run is None) == (alignment is None):
         raise InputError("evaluate takes a RUN, or else --alignment FILE with --test-links FILE.")
@@ -48,11 +51,13 @@ def evaluate(
             raise InputError("--test-links goes with --alignment; a run has its own.")
         found = _of_run(run).to_dict()
         if "matching" not in found:
-            show_warning(f"No links of this similarity: `clusterea match {run}` makes them.")
+            show_warning(
+                f"The run has a new similarity but no links of it; run `clusterea match {run}`."
+            )
     elif alignment is not None and test_links is not None:
         found = _of_files(alignment, test_links, quiet=as_json)
     else:
-        raise InputError("--alignment needs --test-links FILE to be judged by.")
+        raise InputError("--alignment needs --test-links FILE.")
     if as_json:
         show_result(found)
         return
@@ -79,9 +84,9 @@ def _print_metrics(found: dict[str, Any]) -> None:
 
 
 def _of_run(run: Path) -> Metrics:
-    """The metrics of what a run found last, written into its folder as well.
+    """The metrics of a run's latest similarity and links; also writes metrics.json.
 
-    Without precision and recall where nothing was matched by the run's similarity.
+    There are no precision and recall if `match` has not used this similarity yet.
     """
     from clusterea.pipeline import load_run
     from clusterea.pipeline.outputs import write_metrics
@@ -120,7 +125,7 @@ def _of_files(alignment: Path, test_links: Path, *, quiet: bool) -> dict[str, An
 
 
 def _names(readings: Iterable[NamedPairs]) -> NamedPairs:
-    """Every name that some reading has on each side."""
+    """All names of each side, over all readings."""
     sources, targets = zip(*((each.source, each.target) for each in readings), strict=True)
     return Pair(sources, targets).map(
         lambda side: pa.chunked_array([chunk for names in side for chunk in names.chunks])
@@ -128,9 +133,9 @@ def _names(readings: Iterable[NamedPairs]) -> NamedPairs:
 
 
 def _read_as(links: NamedLinks, known: NamedPairs) -> NamedPairs:
-    """Each link in the first reading whose two names are known, else in the first there is.
+    """Each link in the first reading whose two names are known, else in the first reading.
 
-    owl:sameAs may be meant either way round, and SSSOM spells a name in several ways.
+    owl:sameAs has no direction, and SSSOM may spell a name in several ways.
     """
     first = links.readings[0]
     chosen = Pair(first.source, first.target)

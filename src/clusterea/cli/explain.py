@@ -1,4 +1,4 @@
-"""`clusterea explain`: why an entity was linked as it was, or not at all."""
+"""`clusterea explain`: why an entity has its link, or none."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 def explain(
     run: Run,
-    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="Its name, on either side.")],
+    entity: Annotated[
+        str, typer.Argument(metavar="ENTITY", help="The name of an entity of either graph.")
+    ],
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Pairs of neighbors, or candidates, at most.")
+        int,
+        typer.Option(metavar="N", min=1, help="Most pairs of neighbors, or candidates, to show."),
     ] = 12,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of text and tables.")
@@ -31,8 +34,8 @@ def explain(
 ) -> None:
     """Shows the evidence for an entity's link, or why it has none.
 
-    The evidence for a link are neighbors of its two entities that are linked to each other. For an
-    entity without a link, its best candidates are shown, and why none was taken.
+    The evidence for a link is the neighbors of its two entities that are linked to each other. An
+    entity without a link is shown with its best candidates, and why each was not chosen.
     """
     from clusterea.pipeline import load_run
     from clusterea.report.explanation import Linked
@@ -98,7 +101,7 @@ def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
         return
     own, others = explanation.own_and_others(unlinked.side)
     shorten, shorten_own = _shortened(others), _shortened(own)
-    table = _table("Candidate", "Score", "Why it was not taken")
+    table = _table("Candidate", "Score", "Why it was not chosen")
     for each in unlinked.candidates:
         rival = "" if each.rival is None else shorten_own(own[each.rival])
         table.add_row(
@@ -108,7 +111,7 @@ def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
 
 
 def _described(explanation: Explanation, given: Alignment) -> dict[str, Any]:
-    """What `--json` prints."""
+    """The explanation as `--json` prints it."""
     from clusterea.pipeline.outputs import described_confidence
     from clusterea.report.explanation import Linked
 
@@ -178,10 +181,12 @@ def _table(*titles: str) -> Table:
 
 
 def _shortened(names: Names) -> Callable[[str], str]:
-    """Leaves out what all names of a graph begin with, as `http://dbpedia.org/resource/`."""
+    """A function that removes the common prefix of names, as `http://dbpedia.org/resource/`."""
     import pyarrow.compute as pc
 
-    ends = pc.min_max(names.arrow).as_py()  # what the first and the last share, all do
+    ends = pc.min_max(
+        names.arrow
+    ).as_py()  # a prefix of the first and the last name is a prefix of all
     same = takewhile(
         lambda two: two[0] == two[1], zip(ends["min"] or "", ends["max"] or "", strict=False)
     )

@@ -1,4 +1,4 @@
-"""`clusterea export`: a run's alignment in a form that other tools read."""
+"""`clusterea export`: a run's alignment in a format of other tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterea.errors import InputError
 from clusterea.files import leads_to_stream
 from clusterea.workspace import EXPORTED
 
-BROKEN_PIPE = 128 + 13  # as a shell reports a program that SIGPIPE ended
+BROKEN_PIPE = 128 + 13  # the exit code of a program that SIGPIPE ended
 
 
 def export(
@@ -25,21 +25,24 @@ def export(
         typer.Option(
             "--format",
             metavar="|".join(EXPORTED),
+            help="The format to write.",
             show_default=False,
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The file, or - for standard output; in the run's folder unless given.",
-            show_default=False,
+            help="The file to write, or - for standard output.",
+            show_default="a file in the run's folder",
         ),
     ] = None,
     least: MinConfidence = 0.0,
     top: Top = None,
     with_unmatched: Annotated[
         bool,
-        typer.Option("--with-unmatched", help="In sssom: a row for each entity without a link."),
+        typer.Option(
+            "--with-unmatched", help="With sssom: add a row for each entity without a link."
+        ),
     ] = False,
 ) -> None:
     """Writes the links as TSV, Parquet, owl:sameAs, SSSOM or an OAEI alignment."""
@@ -50,16 +53,14 @@ def export(
     find_exporter(format_name)
     check_bounds(least, top)
     if with_unmatched and format_name != "sssom":
-        raise InputError(
-            f"--with-unmatched goes with --format sssom alone. Got --format {format_name}."
-        )
+        raise InputError(f"--with-unmatched needs --format sssom. Got --format {format_name}.")
     result = load_run(run, need="match")
     alignment = result.all_links.bounded(least, top)
     path = out or run / EXPORTED[format_name]
     try:
         write(alignment, result.named.names, format_name, path, with_unmatched=with_unmatched)
-    except BrokenPipeError:  # who reads it has enough, as `head` has
+    except BrokenPipeError:  # the reader stopped early, such as `head`
         raise typer.Exit(BROKEN_PIPE) from None
-    console = ERRORS if leads_to_stream(path) else OUTPUT  # the data alone go into a stream
+    console = ERRORS if leads_to_stream(path) else OUTPUT  # a stream gets only the data
     console.print(f"{len(alignment.links):,} links:")
     console.print(f"  {escape(str(path))}", soft_wrap=True)

@@ -23,7 +23,11 @@ def fuse(
     run: Run,
     samplers: Annotated[
         str | None,
-        typer.Option(metavar="NAME,…", help="Whose mini-batches.", show_default="the run's"),
+        typer.Option(
+            metavar="NAME,…",
+            help="Use the mini-batches of these samplers.",
+            show_default="the run's",
+        ),
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
@@ -31,7 +35,7 @@ def fuse(
 ) -> None:
     """Fuses local and global similarities into one sparse matrix.
 
-    It is `align` with the settings of the run, changed by these options and stopped after fusion.
+    Same as `align` with the settings of the run, changed by these options and stopped after fusion.
     Only what is missing is computed.
     """
     from clusterea.samplers import find_sampler

@@ -21,18 +21,20 @@ _PANEL = "Shape (one number for both sides, or SOURCE,TARGET)"
 
 
 def generate(
-    out: Annotated[Path, typer.Argument(help="The folder to write; it must not hold anything.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write. It must be new or empty.")],
     like: Annotated[
         str, typer.Option(metavar="NAME", help=f"A named shape: {', '.join(SHAPES)}.")
     ] = "demo",
     entities: Annotated[
-        str | None, typer.Option(metavar="N[,M]", help="Entities.", rich_help_panel=_PANEL)
+        str | None,
+        typer.Option(metavar="N[,M]", help="Number of entities.", rich_help_panel=_PANEL),
     ] = None,
     triples: Annotated[
-        str | None, typer.Option(metavar="N[,M]", help="Triples.", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="N[,M]", help="Number of triples.", rich_help_panel=_PANEL)
     ] = None,
     relations: Annotated[
-        str | None, typer.Option(metavar="N[,M]", help="Relations.", rich_help_panel=_PANEL)
+        str | None,
+        typer.Option(metavar="N[,M]", help="Number of relations.", rich_help_panel=_PANEL),
     ] = None,
     common_share: Annotated[
         float | None,
@@ -46,14 +48,17 @@ def generate(
         str | None,
         typer.Option(
             metavar="X[,Y]",
-            help="Share of the hidden world's edges that each side keeps: "
-            "the lower, the less the two have in common.",
+            help="Share of the hidden graph's edges that each side keeps. A lower share makes the "
+            "two sides less alike.",
             rich_help_panel=_PANEL,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same bytes.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed: same seed, same files.")] = 0,
 ) -> None:
-    """Writes an OpenEA folder: two incomplete views of one hidden world, and their links."""
+    """Generates two graphs with a known alignment, as an OpenEA folder.
+
+    The graphs are incomplete copies of one hidden graph.
+    """
     if like not in SHAPES:
         raise unknown_name("shape", like, SHAPES)
     if seed < 0:
@@ -76,7 +81,7 @@ def generate(
         changes["common_share"] = common_share
     if kept_share is not None:
         changes["kept_share"] = _numbers("--kept-share", kept_share, float)
-    shape = replace(shape, **changes)  # all at once: half of them may not make sense
+    shape = replace(shape, **changes)  # all at once: some changes are only valid together
     sizes = f"{shape.entities.source:,} and {shape.entities.target:,}"
     with ERRORS.status(f"Making {sizes} entities …"):
         try:

@@ -1,4 +1,4 @@
-"""`clusterea info`: what a pair of graphs looks like."""
+"""`clusterea info`: statistics of two graphs and their links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def info(
     data: DataOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Shows counts, degrees, links, and what was left out and why."""
+    """Shows statistics of two graphs: sizes, degrees, links, and what was left out."""
     statistics = describe(data.load(quiet=as_json))
     if as_json:
         show_result(statistics.to_dict())
@@ -70,4 +70,4 @@ def _links_line(statistics: Statistics) -> str:
             f"Links: {links:,}, of which {statistics.seeds:,} seeds{origin} "
             f"and {statistics.test_links:,} test links."
         )
-    return f"Links: {links:,}, all of them seeds{origin}; nothing to judge a result by."
+    return f"Links: {links:,}, all of them seeds{origin}; no test links."

@@ -1,4 +1,4 @@
-"""`locks_run`: a command that writes into a run's folder has it for itself."""
+"""`locks_run`: only one command at a time writes into a run's folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterea.run_lock import run_lock
 
 
 def locks_run(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, holding the lock of the folder that its `out` or `run` names."""
+    """Makes a command hold the lock of the folder that its `out` or `run` names."""
 
     @functools.wraps(command)
     def locked(**values: Any) -> None:
@@ -27,6 +27,6 @@ def locks_run(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _can_be_locked(folder: Path, values: Mapping[str, Any]) -> bool:
-    """Whether it is a folder, or will be one; otherwise the command says what is wrong with it."""
+    """Whether this is a folder or will be one; if not, the command reports the error."""
     is_made = "out" in values and folder != STANDARD_OUTPUT and not folder.exists()
     return folder.is_dir() or is_made

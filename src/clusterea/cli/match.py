@@ -24,15 +24,15 @@ def match(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="one-to-one, greedy, mutual, best, stable or hungarian.",
+            help="Matching method: one-to-one, greedy, mutual, best, stable or hungarian.",
             show_default="the run's",
         ),
     ] = None,
     abstain: Annotated[
         bool | None,
         typer.Option(
-            help="Drop links that lower the expected F1, where seeds were held out to tell.",
-            show_default="as the run does",
+            help="Drop links that lower the expected F1. Needs held-out seeds.",
+            show_default="the run's",
         ),
     ] = None,
     least: MinConfidence = 0.0,
@@ -40,15 +40,15 @@ def match(
     seed: Seed = None,
     device: Device = "auto",
 ) -> None:
-    """Matches entities by the fused similarity, and writes all files of the run anew.
+    """Matches entities by the fused similarity, and rewrites the files of the run.
 
-    It is `align` with the settings of the run, changed by these options. Only what is missing is
+    Same as `align` with the settings of the run, changed by these options. Only what is missing is
     computed.
     """
     check_bounds(least, top)
     asked: dict[str, Any] = {"method": method, "abstain": abstain, "seed": seed}
     asked = {name: value for name, value in asked.items() if value is not None}
-    MatchingConfig(**asked)  # so that a wrong value is refused before anything is read
+    MatchingConfig(**asked)  # refuse wrong values before reading the run
     torch_device = choose_device(device)
     before = load_run(run)
     config = replace(before.config, matching=replace(before.config.matching, **asked))

@@ -1,4 +1,4 @@
-"""What `clusterea align` says before it begins."""
+"""The plan that `clusterea align` prints before it starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
-    """What a run will do, and what it will take."""
+    """The stages of a run, and the memory, time and disk it is expected to take."""
     task, sampling, fusion = benchmark.task, config.sampling, config.fusion
     source, target = task.graphs
     expected = expected_memory(task, config, device)
@@ -52,7 +52,7 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     rounds = "round" if asked == 1 else "rounds"
     support = f", {asked} {rounds} of support" if asked else ""
     lines += [
-        f"Fusion     {normalized}{fusion.candidates} candidates an entity, {fusion.search} search"
+        f"Fusion     {normalized}{fusion.candidates} candidates per entity, {fusion.search} search"
         + support,
         *_rounds(config),
         f"Matching   {config.matching.method}{_calibration(task, config)}",
@@ -65,7 +65,7 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
 def shortages(
     benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None, out: Path
 ) -> list[str]:
-    """What there is too little of, memory or disk, and what to do about it."""
+    """Warnings that memory or disk may not suffice, and what to do about it."""
     found = []
     if expected_disk(benchmark, config) > free_space(out):
         free_disk = readable_size(free_space(out))
@@ -79,7 +79,7 @@ def shortages(
 
 
 def seeds_origin(seeds_from: Mapping[str, int]) -> str:
-    """Where the seeds come from, in parentheses; nothing where all are links."""
+    """Where the seeds come from, in parentheses; empty if all come from links."""
     if not seeds_from.get("iris"):
         return ""
     found = [f"{seeds_from['links']:,} from links"] if "links" in seeds_from else []
@@ -88,7 +88,7 @@ def seeds_origin(seeds_from: Mapping[str, int]) -> str:
 
 
 def one_sided_seeds(benchmark: Benchmark) -> list[str]:
-    """A warning where seeds say little of the other entities: most are identical IRIs."""
+    """A warning if most seeds are identical IRIs, which represent other entities badly."""
     count = benchmark.seeds_from.get("iris", 0)
     if 2 * count <= benchmark.task.num_seeds:
         return []
@@ -99,7 +99,7 @@ def one_sided_seeds(benchmark: Benchmark) -> list[str]:
 
 
 def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -> dict[str, Any]:
-    """What `plan` says, as plain values."""
+    """The plan as plain values."""
     task = benchmark.task
     expected = expected_memory(task, config, device)
     return {
@@ -147,11 +147,11 @@ def _rounds(config: Config) -> list[str]:
 
 def _calibration(task: AlignmentTask, config: Config) -> str:
     count = num_held_out(task.num_seeds, config.matching.held_out)
-    return f"; {count:,} seeds held out for its confidence" if count else ""
+    return f"; {count:,} seeds held out to fit the confidence" if count else ""
 
 
 def _advice(task: AlignmentTask, config: Config, device: torch.device, free: int) -> str:
-    """Says that it may not fit, and the setting that makes it fit and costs least accuracy."""
+    """A warning about memory, with the setting that makes it fit and costs least accuracy."""
     problem = f"This may not fit into {readable_size(free)}."
 
     def fits(changed: Config) -> bool:
@@ -181,9 +181,9 @@ def _memory(host: int, gpu: int) -> str:
     )
 
 
-# Seconds for a step of training at a row touched, for a number of labels and their features, for
-# samplers and files at an entity; products a second of the search. Measured on two CPU cores and on
-# one H200. Rough: other machines differ by a factor of a few.
+# Seconds per row of a training step, per number of label propagation, and per entity for sampling
+# and for files; products per second of the search. Measured on two CPU cores and on one H200. Other
+# machines may be a few times faster or slower.
 SECONDS_A_ROW = {"cpu": 8e-5, "cuda": 4e-8}
 SECONDS_A_LABEL = {"cpu": 5e-8, "cuda": 4e-9}
 SECONDS_OF_SAMPLING = {"cpu": 7e-4, "cuda": 1.5e-5}

@@ -1,4 +1,4 @@
-"""How far things are: a live line a stage, a clean log, or JSON for machines."""
+"""Progress on standard error: live bars, log lines, or JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from clusterea.files import readable_size
 from clusterea.pipeline import Silent
 from clusterea.types import StageCost
 
-LOG_EVERY = 15.0  # seconds between two lines of one stage in a log
+LOG_EVERY = 15.0  # seconds between two log lines of one stage
 
 
 class Watcher(Silent):
-    """An observer that is opened and closed like a file."""
+    """An observer that is a context manager."""
 
     def __enter__(self) -> Watcher:
         return self
@@ -33,9 +33,9 @@ class Watcher(Silent):
 
 
 class _HowFar(ProgressColumn):
-    """What is being done, how much of it, how fast and for how long; at the end what it cost.
+    """The step, count, speed and time left of a stage; at the end its cost.
 
-    One column: as several, each would be as wide as its widest line, and an end leaves most empty.
+    All in one column: several columns would leave wide gaps.
     """
 
     def render(self, task: Task) -> Text:
@@ -46,7 +46,7 @@ class _HowFar(ProgressColumn):
         parts = [what] if what.endswith(f" {count}") else [what, count]
         if task.speed:
             speed = task.speed
-            parts.append(f"{speed:,.1f} a second" if speed < 100 else f"{speed:,.0f} a second")
+            parts.append(f"{speed:,.1f} per second" if speed < 100 else f"{speed:,.0f} per second")
         if task.time_remaining is not None:
             parts.append(f"{_clock(task.time_remaining)} left")
         return Text(", ".join(parts))
@@ -59,7 +59,7 @@ def _clock(seconds: float) -> str:
 
 
 class Bars(Watcher):
-    """One live line a stage, with a bar, its speed and the time left."""
+    """One live line per stage, with a bar, the speed and the time left."""
 
     def __init__(self) -> None:
         self._bars = Progress(
@@ -97,7 +97,7 @@ class Bars(Watcher):
 
 
 class Log(Watcher):
-    """Whole lines, few of them: for files and pipes."""
+    """A few plain lines, for files and pipes."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -118,7 +118,7 @@ class Log(Watcher):
 
 
 class JsonLines(Watcher):
-    """One JSON object a line on standard error."""
+    """One JSON object per line on standard error."""
 
     def begin(self, stage: str) -> None:
         show_event({"event": "begin", "stage": stage})
@@ -134,7 +134,7 @@ class JsonLines(Watcher):
 
 
 def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
-    """The one that suits where standard error goes."""
+    """The observer for the options, and for standard error being a terminal or not."""
     if json_lines:
         return JsonLines()
     if quiet:
@@ -144,6 +144,6 @@ def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
 
 def _costs(cost: StageCost) -> str:
     if cost.reused:
-        return "was there already"
+        return "reused"
     gpu = f", {readable_size(cost.peak_gpu_bytes)} on the GPU" if cost.peak_gpu_bytes else ""
     return f"{cost.seconds:.1f} s, {readable_size(cost.peak_host_bytes or 0)}{gpu}"

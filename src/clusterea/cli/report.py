@@ -1,4 +1,4 @@
-"""`clusterea report`: the page of a run, written anew."""
+"""`clusterea report`: writes the report page of a run again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterea.cli.run_options import Run
 
 @locks_run
 def report(run: Run) -> None:
-    """Writes report.html, and metrics.json where there are test links, from what a run found."""
+    """Writes report.html again, and metrics.json if there are test links."""
     from clusterea.pipeline import load_run
     from clusterea.pipeline.outputs import write_metrics, write_page
 

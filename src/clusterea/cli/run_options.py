@@ -11,22 +11,26 @@ Run = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        help="A run's folder, as `train` or `align` make one.",
+        help="The folder of a run, made by `align` or `train`.",
         show_default=False,
     ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Any setting of this stage."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change a setting of this stage."),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Same seed, same result.", show_default="the run's"),
+    typer.Option(
+        metavar="N", help="Random seed: same seed, same result.", show_default="the run's"
+    ),
 ]
 MinConfidence = Annotated[
-    float, typer.Option("--min-confidence", metavar="X", help="Leave out less sure links.")
+    float,
+    typer.Option("--min-confidence", metavar="X", help="Leave out links with a lower confidence."),
 ]
 Top = Annotated[
-    int | None, typer.Option(metavar="N", help="The N surest links at most.", show_default=False)
+    int | None,
+    typer.Option(metavar="N", help="Keep only the N most confident links.", show_default=False),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]

@@ -1,4 +1,4 @@
-"""`clusterea sample`: both graphs cut into mini-batches."""
+"""`clusterea sample`: splits both graphs into mini-batches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def sample(
     sampler: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="cmcs, iscs, iscs-reverse, vps, metis-cps or metis-cps-reverse."
+            metavar="NAME",
+            help="The sampler: cmcs, iscs, iscs-reverse, vps, metis-cps or metis-cps-reverse.",
         ),
     ] = "cmcs",
     num_batches: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="How many mini-batches; more where one is too large.",
+            help="Number of mini-batches; more if one is too large.",
             show_default="the run's",
         ),
     ] = None,
@@ -43,28 +44,30 @@ def sample(
         int | None,
         typer.Option(
             metavar="N",
-            help="Entities of a side at most; a larger mini-batch is split.",
+            help="Most entities per side; a larger mini-batch is split.",
             show_default="the run's",
         ),
     ] = None,
     classifier: Annotated[
         str | None,
-        typer.Option(metavar="xgboost|softmax", help="Of cmcs.", show_default="the run's"),
+        typer.Option(
+            metavar="xgboost|softmax", help="Classifier of cmcs.", show_default="the run's"
+        ),
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
     device: Device = "auto",
 ) -> None:
-    """Cuts both graphs into mini-batches that hold equivalent entities together.
+    """Splits both graphs into mini-batches that keep equivalent entities together.
 
-    Learned from the seeds and the embeddings of a run. Where the run has test links, it says how
-    many of them stay together; no sampler sees them. It is `align` with the settings of the run,
-    changed by these options and stopped after sampling.
+    The samplers use the seeds and the embeddings of the run, never its test links. If there are
+    test links, the share that stays together is printed. Same as `align` with the settings of the
+    run, changed by these options and stopped after sampling.
     """
     from clusterea.evaluation.overlap import overlap
     from clusterea.samplers import find_sampler
 
-    find_sampler(sampler)  # so that an unknown one is refused before anything is read
+    find_sampler(sampler)  # refuse an unknown name before reading the run
     asked: dict[str, Any] = {
         name: value
         for name, value in (
@@ -73,7 +76,7 @@ def sample(
         )
         if value is not None
     }
-    with_settings(SamplingConfig(**asked), settings or [], stage="sampling")  # wrong ones likewise
+    with_settings(SamplingConfig(**asked), settings or [], stage="sampling")  # wrong settings too
     torch_device = choose_device(device)
     before = load_run(run)
     sampling = replace(before.config.sampling, **asked)
@@ -108,7 +111,7 @@ def sample(
 def _sizes(partition: Partition) -> Table:
     table = Table(box=None, header_style="bold")
     table.add_column("Mini-batches")
-    for name in ("Least", "Mean", "Largest"):
+    for name in ("Smallest", "Mean", "Largest"):
         table.add_column(name, justify="right")
     table.add_column("Largest / mean", justify="right")
     for side, sizes in (("source", partition.sizes().source), ("target", partition.sizes().target)):
@@ -119,7 +122,7 @@ def _sizes(partition: Partition) -> Table:
 
 
 def _print_overlap(found: Overlap, *, has_test_links: bool) -> None:
-    """Shares of links that stay together."""
+    """Prints the shares of links that stay together."""
     from clusterea.report.readable import percent
 
     if not has_test_links:

@@ -1,4 +1,4 @@
-"""`clusterea train`: an embedding of every entity, kept in a run's folder."""
+"""`clusterea train`: trains an embedding of every entity."""
 
 from __future__ import annotations
 
@@ -26,32 +26,38 @@ def train(
     data: DataOptions,
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="gcn-align, rrea, dual-amn or label-propagation.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The encoder: gcn-align, rrea, dual-amn or label-propagation."
+        ),
     ] = "dual-amn",
     full_graph: Annotated[
         bool,
-        typer.Option("--full-graph", help="Every neighbor in every step, as in the originals."),
+        typer.Option(
+            "--full-graph", help="Use all neighbors in each step, as the original models do."
+        ),
     ] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Any setting, as --set epochs=10."),
+        typer.Option("--set", metavar="FIELD=VALUE", help="Change a setting, as in epochs=10."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same embeddings.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Random seed: same seed, same embeddings.")
+    ] = 0,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Remove the run that --out holds, and begin anew."),
+        typer.Option("--overwrite", help="Remove the run in --out, and start over."),
     ] = False,
     device: Device = "auto",
 ) -> None:
     """Trains embeddings from the seeds and writes them into a run's folder.
 
-    It is `align --preset paper` with one encoder, stopped after training: `sample`, `fuse` and
-    `match` go on from there. The same command again goes on after the last full epoch, or finds
-    what is there.
+    Same as `align --preset paper` with one encoder, stopped after training. `sample`, `fuse` and
+    `match` continue the run. If training was stopped, the same command continues it.
     """
     from clusterea.models import check_model
 
-    check_model(model)  # so that an unknown one is refused before anything is written
+    check_model(model)  # refuse an unknown name before reading the data
 
     def configured(larger_side: int) -> Config:
         softmax = ["sampling.classifier=softmax"]  # as good as the paper's, and many times faster
@@ -66,7 +72,7 @@ def train(
             trained = training_config(model, full_graph=True, seed=seed)
         return replace(config, training=with_settings(trained, settings or []))
 
-    configured(0)  # so that a wrong setting is refused before anything is read
+    configured(0)  # refuse wrong settings before reading the data
     torch_device = choose_device(device)
     workspace = Workspace(out)
     benchmark = data.load()

@@ -1,4 +1,4 @@
-"""Typer's commands and groups, with flags shown as flags and signals answered with one line."""
+"""Typer's commands and groups, with shorter help of flags and one line at a signal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typer.core import TyperCommand, TyperGroup
 from clusterea.cli.console import show_stopped
 from clusterea.errors import Stopped
 
-# The same command again computes only what is missing.
+# Commands that continue when they are run again.
 RESUMED = ("align", "train", "sample", "fuse", "match")
 
 
 def _as_flags(params: list[Any]) -> list[Any]:
-    """The parameters; the help of those that take no value shows no type such as `<bool>`."""
+    """The parameters, without a type such as `<bool>` in the help of flags."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
@@ -23,7 +23,7 @@ def _as_flags(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command. Its help is folded where the terminal ends, not where the docstring is."""
+    """A command whose help wraps at the width of the terminal, not as the docstring does."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -35,7 +35,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands. A signal ends any of them with a line and the exit code of shells."""
+    """A group of commands. A signal ends a command with one line and the exit code of shells."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _as_flags(super().get_params(ctx))

@@ -23,7 +23,7 @@ ROUNDS = 4  # hops that a hash covers; a fifth separates no more entities of rea
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _RELATION, _TAIL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _HEAD = np.uint64(0x165667B19E3779F9)
-# Each side starts from another number: equal graphs must not be numbered alike.
+# Each side starts from another number, so that equal graphs are not numbered alike.
 STARTS = Pair(np.uint64(1), np.uint64(2))
 
 
@@ -120,7 +120,7 @@ def _refined(hashes: _Side, graph: KnowledgeGraph) -> _Side:
 def _order(hashes: Hashes, name_keys: IntArray, start: np.uint64) -> _Order:
     """By ascending hash, and by a hash of the name for equal ones.
 
-    The latter differs on the two sides too: entities of one name must not be at the same place.
+    The hash of a name differs between the sides: entities of one name must not get one position.
     """
     names = _mixed(name_keys.view(np.uint64) + start)
     old = np.lexsort((names, hashes))

@@ -1,4 +1,4 @@
-"""How good a similarity and an alignment are. The only stage that takes test links."""
+"""Metrics of a similarity and of an alignment. The only stage that sees test links."""
 
 from clusterea.evaluation.evaluate import evaluate
 from clusterea.evaluation.judge import judge

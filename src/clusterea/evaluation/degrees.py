@@ -1,4 +1,4 @@
-"""`by_degree`: how well entities with few triples do beside those with many."""
+"""`by_degree`: ranking metrics by the degree of an entity."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from clusterea.evaluation.ranking import ranking
 from clusterea.evaluation.rivals import Rivals
 from clusterea.types import DegreeBucket
 
-# Powers of two: each bucket goes from above the bound before it up to its own; the last has none.
+# The upper bound of each bucket, included; the last bucket has none.
 BOUNDS = (-1, 0, 1, 2, 4, 8, 16)
 
 
 def by_degree(rivals: Rivals, degrees: Tensor) -> tuple[DegreeBucket, ...]:
     """The ranking of the links in each bucket of degrees: 0, 1, 2, 3-4, 5-8, 9-16, 17 and more.
 
-    Buckets without a link are left out; the last one ends at the largest degree there is.
+    Buckets without a link are left out. The last bucket ends at the largest degree.
 
     Args:
-        rivals: Of each link.
-        degrees: (links,): of each link's entity.
+        rivals: The rivals of each link.
+        degrees: (links,): the degree of each link's entity.
     """
     largest = max(int(degrees.max()), BOUNDS[-1] + 1)
     buckets = []

@@ -1,4 +1,4 @@
-"""`evaluate`: ranks and links against the test links."""
+"""`evaluate`: metrics of a similarity and its links, on test links."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def evaluate(
     degrees: IntArray | Tensor | None = None,
     alignment: Alignment | None = None,
 ) -> Metrics:
-    """Hits, MRR and, with an alignment, precision and recall, judged by the test links.
+    """Hits@k and MRR on the test links; with an alignment, also precision and recall.
 
-    Works where the similarity is, in blocks: nothing but a few numbers an entity is held beside it.
-    No figure depends on how entities are numbered, nor on the device.
+    Computed in blocks on the device of the similarity, with a few numbers of memory per entity. The
+    result depends neither on the numbering of entities nor on the device.
 
     Args:
-        similarity: Scores of source × target; a truth without a cell adds 0 and is counted.
+        similarity: Scores of source × target; a test link without a cell adds 0 and is counted.
         test_links: (n, 2), one-to-one; at least one.
-        seeds: (n, 2). Their entities are decided, so they are no candidates.
+        seeds: (n, 2). Their entities are not candidates.
         degrees: (source entities,), for results by degree.
-        alignment: What `matching.match` made of the similarity.
+        alignment: The links that `matching.match` found in the similarity.
 
     Raises:
         InputError: There are no test links.
@@ -65,7 +65,7 @@ def evaluate(
 
 
 def _check(links: Tensor, similarity: Similarity) -> None:
-    """Raises where the links can't be judged by."""
+    """Raises if these are not valid test links."""
     if not len(links):
         raise InputError("there are no test links to judge by.")
     for ids, side, size in (

@@ -1,4 +1,4 @@
-"""`judge`: precision and recall of anybody's alignment."""
+"""`judge`: precision and recall of links."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from clusterea.types import IntArray, MatchingScores
 
 
 def judge(links: IntArray | Tensor, test_links: IntArray | Tensor) -> MatchingScores:
-    """Precision and recall of `links`, as the test links see them.
+    """Precision and recall of `links` on the test links.
 
-    Every link counts, also one between entities of no test link: a user would take it for true.
-    A link that is given twice counts once. No links have precision 0.
+    Links between entities without a test link count as wrong. Repeated links count once. Without
+    links, precision is 0.
 
     Args:
         links: (n, 2), in any order, not necessarily one-to-one; without the seeds.

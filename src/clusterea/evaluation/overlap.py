@@ -1,4 +1,4 @@
-"""Overlap: how many links a partition keeps together (section 5.4). It needs links to judge by."""
+"""Overlap: the share of links that a partition keeps together (section 5.4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterea.types import Benchmark, IntArray, Partition
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Shares of links whose two ends share a mini-batch."""
+    """Shares of links whose two entities are in the same mini-batch."""
 
     seeds: float
     test: float
@@ -34,14 +34,15 @@ def overlap(partition: Partition, benchmark: Benchmark) -> Overlap:
 
 
 def macro_overlap(labels: Tensor, num_batches: int) -> float:
-    """The release's figure: each part's largest overlap with any part, unweighted, both ways.
+    """The overlap as the authors' release computes it: an unweighted mean over mini-batches.
 
-    Two parts may pick the same partner, and a part of three links counts as much as one of three
-    thousand: so it is not the share of links that stay together.
+    For each mini-batch of one side, it takes the largest share of links that lead to one mini-batch
+    of the other side. Small mini-batches count as much as large ones, and several may choose the
+    same one, so this is not the share of links that stay together.
 
     Args:
-        labels: (links, 2): the mini-batches of the two ends.
-        num_batches: How many there are.
+        labels: (links, 2): the mini-batches of the two entities.
+        num_batches: The number of mini-batches.
     """
     cells = labels[:, 0] * num_batches + labels[:, 1]
     shared = cells.bincount(minlength=num_batches**2).view(num_batches, num_batches).double()
@@ -56,5 +57,5 @@ def _labels(partition: Partition, links: IntArray) -> Tensor:
 
 
 def _share(labels: Tensor) -> float:
-    """0 where there are no links."""
+    """The share of links with equal labels; 0 without links."""
     return float((labels[:, 0] == labels[:, 1]).double().mean()) if len(labels) else 0.0

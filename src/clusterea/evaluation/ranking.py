@@ -1,4 +1,4 @@
-"""`ranking`: hits and MRR from the rivals of each truth, ties at their expectation."""
+"""`ranking`: Hits@k and MRR from the rivals of each test link."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HITS = (1, 10)
 
 
 def ranking(rivals: Rivals) -> Ranking:
-    """Hits@1, hits@10 and MRR over all the links; a truth without a cell adds 0.
+    """Hits@1, hits@10 and MRR over all test links; a test link without a cell adds 0.
 
-    With b better and t tied (the truth included) its rank is equally likely each of b + 1 … b + t:
-    it is among the first k with probability (k - b) / t, and its mean rank is b + (t + 1) / 2.
+    With b better and t tied candidates (the truth included), each rank of b + 1 … b + t is equally
+    likely. The rank is at most k with probability (k - b) / t, and its mean is b + (t + 1) / 2.
     """
     links = rivals.tied.numel()
-    # Equal links are added at once and the sum is exact: no order of the links can show in it.
+    # Equal terms are counted and the sum is exact, so the order of the links does not matter.
     base = int(rivals.tied.max()) + 1
     pairs, counts = torch.unique(rivals.better * base + rivals.tied, return_counts=True)
     found = [

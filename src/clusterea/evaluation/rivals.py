@@ -1,7 +1,7 @@
-"""How many candidates score higher than each test link's truth, and how many tie with it.
+"""Rivals: the number of candidates that score above a test link, or tie with it.
 
-Both directions come from one pass over the cells, without a transpose: a cell is a rival in its row
-if it reaches the truth of that row, and in its column if it reaches the truth of that column.
+One pass over the cells counts both directions: a cell is a rival in its row if it reaches the score
+of the row's truth, and in its column if it reaches the score of the column's truth.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from torch import Tensor
 from clusterea.numerics.block_sizes import block_size
 from clusterea.types import Pair, Similarity
 
-TIED = 1e-6  # relative to the truth's score: scores nearer than this count as equal
-FLOOR = 1e-12  # the score that slack is relative to, at least
+TIED = 1e-6  # relative difference to the truth's score that counts as a tie
+FLOOR = 1e-12  # the smallest score that the difference is relative to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rivals:
-    """Of each test link: candidates strictly better than the truth, and tied with it.
+    """For each test link, the number of candidates better than the truth, and tied with it.
 
-    The truth is one of the tied; where `tied` is 0 the truth has no cell.
+    `tied` includes the truth; it is 0 if the truth has no cell.
     """
 
     better: Tensor  # (links,) int64
     tied: Tensor  # (links,) int64
 
     def __getitem__(self, kept: Tensor) -> Rivals:
-        """Those of some of the links."""
+        """The rivals of some of the links."""
         return Rivals(self.better[kept], self.tied[kept])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The rivals in one direction, by who may be one."""
+    """The rivals in one direction, for both candidate sets."""
 
-    among_test: Rivals  # entities of some test link
-    among_all: Rivals  # every entity that no seed decides
+    among_test: Rivals  # entities with a test link
+    among_all: Rivals  # all entities without a seed
 
 
 def count_rivals(
     similarity: Similarity, links: Tensor, truths: Tensor, seeds: Tensor
 ) -> Pair[Candidates]:
-    """The rivals of each test link: in its source's row, then in its target's column.
+    """The rivals of each test link in its source's row, and in its target's column.
 
     Args:
-        similarity: On the device where the counting is done.
+        similarity: Its device does the counting.
         links: (links, 2), one-to-one.
-        truths: (links,): the cell of each link, -1 where it has none.
-        seeds: (seeds, 2): whose entities are no candidates.
+        truths: (links,): the cell of each link, or -1.
+        seeds: (seeds, 2): their entities are not candidates.
     """
     sides = [
         _Side(similarity, ends, truths, decided, size)
@@ -66,7 +66,7 @@ def count_rivals(
 
 
 class _Side:
-    """The entities of one side: what their truth scores, which are candidates, and the counts."""
+    """For the entities of one side: scores of the truth, candidates, and counts of rivals."""
 
     def __init__(
         self, similarity: Similarity, ends: Tensor, truths: Tensor, seeds: Tensor, size: int
@@ -75,7 +75,7 @@ class _Side:
         found = truths >= 0
         truth = similarity.values[truths[found]].double()
         slack = TIED * truth.abs().clamp(min=FLOOR)
-        # An entity without a truth has no rivals: nothing reaches infinity.
+        # An entity without a truth has no rivals: no score reaches infinity.
         self.least = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
         self.most = self.least.clone()
         self.least[ends[found]] = truth - slack
@@ -93,7 +93,7 @@ class _Side:
         near = near[others.candidate[other[near]]]
         owners = owners[near]
         better = values[near] > self.most[owners]
-        # Four counts an entity: tied and better, each among all the rest and among the tested.
+        # Four counts per entity: tied or better, each for untested and tested candidates.
         slots = owners * 4 + better * 2 + others.tested[other[near]]
         self.counts.index_add_(0, slots, torch.ones_like(slots))
 
@@ -104,7 +104,7 @@ class _Side:
 
 
 def _chunks(similarity: Similarity) -> Iterator[tuple[slice, Tensor]]:
-    """All cells, some at a time: where they are, and the row of each."""
+    """Blocks of cells: their slice, and the row of each cell."""
     offsets, cells = similarity.row_offsets, similarity.num_cells
     size = block_size("rivals", offsets.device)
     starts = torch.arange(0, cells, size, device=offsets.device)

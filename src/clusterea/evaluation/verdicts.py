@@ -1,4 +1,4 @@
-"""`verdicts`: which links known pairs confirm, and which they contradict."""
+"""`verdicts`: which links are judged by known pairs, and which are right."""
 
 from __future__ import annotations
 

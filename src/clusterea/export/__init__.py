@@ -1,4 +1,4 @@
-"""From an alignment to files other tools read. A new format is a line in `EXPORTERS`."""
+"""Writes an alignment in formats of other tools. A new format is a line in `EXPORTERS`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "write_unmatched",
 ]
 
-Exporter = Callable[[Alignment, Pair[Names], Path], None]  # writes the file, in its place or not
+Exporter = Callable[[Alignment, Pair[Names], Path], None]  # writes the file
 EXPORTERS: dict[str, Exporter] = {
     "tsv": write_tsv,
     "parquet": write_parquet,
@@ -35,7 +35,7 @@ EXPORTERS: dict[str, Exporter] = {
 
 
 def find_exporter(name: str) -> Exporter:
-    """The exporter called `name`; an unknown name is answered with the known ones."""
+    """The exporter called `name`; for an unknown name, an error that lists the known ones."""
     return look_up("format", name, EXPORTERS)
 
 
@@ -47,15 +47,15 @@ def export(
     *,
     with_unmatched: bool = False,
 ) -> None:
-    """The alignment as one file, there whole or not at all.
+    """Writes the alignment as one file, atomically.
 
     Args:
         alignment: The links.
-        names: Of the entities.
+        names: The names of the entities.
         format: A name in `EXPORTERS`.
-        path: The file. One that is there is replaced.
-        with_unmatched: Whether SSSOM has a row for each entity without a link too. Tools that
-            convert SSSOM may take such a row for a mapping.
+        path: The file. An existing file is replaced.
+        with_unmatched: Whether SSSOM also has a row for each entity without a link. Some tools
+            take such a row for a mapping.
     """
     exporter = find_exporter(format)
     if not with_unmatched:

@@ -1,4 +1,4 @@
-"""IRIs as CURIEs, with prefixes made for them: SSSOM wants identifiers short, and a `curie_map`."""
+"""IRIs as CURIEs with generated prefixes, for SSSOM and its `curie_map`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOST = re.compile(f"{NAMESPACE}|[^:]*:(?://[^/?#]*/?)?")
 
 
 def curies(iris: Pair[pa.Array]) -> tuple[Pair[pa.Array], dict[str, str]]:
-    """The IRIs of both sides as CURIEs, and the address of each prefix.
+    """The IRIs of both sides as CURIEs, and the expansion of each prefix.
 
-    The IRIs of one host share a prefix, which stands for as much as all of them begin with:
-    `ns1` for the host that most are of, then `ns2`.
+    The IRIs of one host share a prefix, which expands to their longest common start. The host with
+    most IRIs has the prefix `ns1`, the next one `ns2`.
     """
     texts = iris.map(lambda side: side.to_pylist())
     hosts = texts.map(lambda side: [_host(iri) for iri in side])
@@ -33,7 +33,7 @@ def curies(iris: Pair[pa.Array]) -> tuple[Pair[pa.Array], dict[str, str]]:
         for iri, host in zip(side, hosts_of, strict=True):
             groups[host].append(iri)
     prefixes = {address: prefix for prefix, address in VOCABULARIES.items()}
-    starts: dict[str, tuple[str, int]] = {}  # host → what to write for how many characters
+    starts: dict[str, tuple[str, int]] = {}  # host → prefix, and length of what it replaces
     for host in sorted(groups, key=lambda host: (-len(groups[host]), host)):
         address = _address(host, min(groups[host]), max(groups[host]))
         prefixes.setdefault(address, f"ns{len(prefixes) - len(VOCABULARIES) + 1}")
@@ -54,10 +54,10 @@ def _host(iri: str) -> str:
 
 
 def _address(host: str, least: str, largest: str) -> str:
-    """What all IRIs of a host begin with, up to a delimiter, and shorter than any of them."""
+    """The common start of the IRIs of a host, up to a delimiter, shorter than any of them."""
     if host == NAMESPACE:
         return host
-    # What the first and the last of them share, all of them do.
+    # A common start of the first and the last is common to all.
     same = takewhile(lambda two: two[0] == two[1], zip(least[:-1], largest, strict=False))
     shared = "".join(character for character, _ in same)
     return shared[: max(shared.rfind(mark) for mark in "/#:") + 1]

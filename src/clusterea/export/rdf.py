@@ -33,15 +33,15 @@ _FOOT = "</Alignment>\n</rdf:RDF>\n"
 
 
 def write_ntriples(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as `owl:sameAs`; a confidence has no place here. No link makes an empty file."""
+    """Writes links as `owl:sameAs`, without confidence."""
     with path.open("wb") as file:
         for batch in link_batches(alignment, _iris(names)):
-            # A valid IRI has none of the characters that N-Triples escapes.
+            # A valid IRI has no characters that N-Triples escapes.
             write_lines(file, "<", batch["source"], f"> <{SAME_AS}> <", batch["target"], "> .")
 
 
 def write_oaei(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as cells of the Alignment API (level 0), as the OAEI's tools read and write them."""
+    """Writes links as cells of the Alignment API (level 0), the format of the OAEI's tools."""
     texts = _iris(names).map(lambda iris: pc.replace_substring(iris, "&", "&amp;"))
     begin, between, relation, end = _CELL
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The links of an alignment as rows of text, in batches: the surest first."""
+"""The links of an alignment as rows of text, in batches, by descending confidence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ COLUMNS = ("source", "target", "confidence")
 
 
 def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Table]:
-    """Source, target and confidence of each link, by falling confidence.
+    """Source, target and confidence of each link, by descending confidence.
 
-    Equally sure links keep their order, which a hash of names decided when they were matched.
+    Links of equal confidence keep their order, which depends on a hash of names only.
 
     Args:
         alignment: The links.
-        texts: What to write for each entity of either side.
+        texts: The text of each entity of each side.
     """
     sure = alignment.confidence.detach().cpu()
     sure = sure if sure.element_size() == 8 else sure.float()  # Arrow has no bfloat16
@@ -41,21 +41,21 @@ def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Tab
 
 
 def unmatched_batches(ids: np.ndarray, texts: pa.Array) -> Iterator[pa.Array]:
-    """What to write for the entities of one side that have no link, as they are numbered."""
+    """The texts of the unmatched entities `ids` of one side, in batches."""
     for start in range(0, len(ids), BATCH):
         yield texts.take(pa.array(ids[start : start + BATCH]))
 
 
 def write_lines(file: IO[bytes], *parts: pa.Array | pa.ChunkedArray | str) -> None:
-    """One line a row: its parts one after the other. Numbers are written as short as can be."""
+    """Writes one line per row: its parts joined. Numbers are as short as possible."""
     text = pa.large_string()
     cells = [
         pa.scalar(part, text) if isinstance(part, str) else part.cast(text)
-        for part in (*parts, "\n", "")  # the last stands between the others
+        for part in (*parts, "\n", "")  # the last is the separator
     ]
     lines = pc.binary_join_element_wise(*cells)
     for chunk in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
         _, offsets, bytes_ = chunk.buffers()
-        if bytes_ is not None:  # an array's strings lie one behind the other: they are the file
+        if bytes_ is not None:  # the strings lie one after the other in memory
             ends = np.frombuffer(offsets, np.int64)[[chunk.offset, chunk.offset + len(chunk)]]
             file.write(memoryview(bytes_)[ends[0] : ends[1]])

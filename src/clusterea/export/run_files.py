@@ -1,4 +1,4 @@
-"""The files that `clusterea align` leaves in a run's folder for people to use."""
+"""The files with links that `clusterea align` writes into a run's folder."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-_CELLS = 1 << 24  # that are put in order and turned into names at a time
+_CELLS = 1 << 24  # sorted and named at a time
 
 
 def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
-    """`alignment.tsv`: source, target and confidence by name, the surest link first."""
+    """Writes `alignment.tsv`: source, target and confidence, most confident first."""
     with replacing(path) as beside:
         write_tsv(alignment, names, beside)
 
 
 def write_unmatched(folder: Path, alignment: Alignment, names: Pair[Names]) -> None:
-    """`unmatched_source.tsv` and `unmatched_target.tsv`: the entities that have no link."""
+    """Writes `unmatched_source.tsv` and `unmatched_target.tsv`: entities without a link."""
     files = Pair("unmatched_source.tsv", "unmatched_target.tsv")
     for ids, (name, (side, namespace)) in alignment.unmatched.zip(files.zip(names.zip(NAMESPACES))):
         texts = to_cells(side.arrow, namespace)
@@ -50,17 +50,17 @@ def write_candidates(
     top: int = 10,
     device: torch.device | None = None,
 ) -> None:
-    """`candidates.parquet`: source, target, score and rank, the `top` of each source entity.
+    """Writes `candidates.parquet`: source, target, score, rank; the best of each source entity.
 
     Args:
         path: The file.
         similarity: Scores of source × target.
-        names: Of the entities.
-        ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
-        seeds: (n, 2): links already known, whose entities are left out.
-        seed: Another one decides ties another way.
-        top: How many candidates of each, ranked from 1.
-        device: Where their order is found; that of the similarity if not given.
+        names: The names of the entities.
+        ties: (entities,) int64 tie keys of each side.
+        seeds: (n, 2): their entities are left out.
+        seed: Random seed for ties.
+        top: Most candidates per source entity, ranked from 1.
+        device: Where to sort; default: the device of the similarity.
     """
     import pyarrow.parquet as pq
     import torch
@@ -101,7 +101,7 @@ def _ranked(
     from clusterea.numerics.cells import row_order
 
     rows = similarity.rows()
-    order = row_order(similarity, ties, seed)  # rows one after the other, so `rows` still holds
+    order = row_order(similarity, ties, seed)  # within each row, so `rows` still holds
     ranks = torch.arange(len(order), device=order.device) - similarity.row_offsets[rows]
     kept = ranks < top
     cells = order[kept]

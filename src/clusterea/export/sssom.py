@@ -1,4 +1,4 @@
-"""Links as SSSOM: TSV with a YAML head, identifiers as CURIEs, who has no match said as well."""
+"""Links as SSSOM: TSV with a YAML head, and identifiers as CURIEs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from clusterea.export.rows import link_batches, unmatched_batches, write_lines
 from clusterea.types import Alignment, Names, Pair
 
 COLUMNS = ("subject_id", "predicate_id", "object_id", "mapping_justification", "confidence")
-PREDICATE = "owl:sameAs"  # entities are things, not concepts: the same thing, as in N-Triples
+PREDICATE = "owl:sameAs"  # the same predicate as in N-Triples
 JUSTIFICATION = "semapv:StructuralMatching"
 NO_TERM = "sssom:NoTermFound"
 
 
 def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as mappings, and each unmatched entity as a mapping to or from no term.
+    """Writes links as mappings, and each unmatched entity as a mapping to or from no term.
 
-    The mapping set's id is made from what is in it: the same alignment makes the same file.
+    The id of the mapping set is a hash of its contents, so the same alignment gives the same file.
     """
-    # Its identifiers are URIs of ASCII or CURIEs of such, and sssom-py drops all others.
+    # SSSOM identifiers are ASCII URIs or their CURIEs; sssom-py drops all others.
     uris = names.zip(NAMESPACES).map(lambda side: to_uris(side[0].arrow, side[1]))
     texts, curie_map = curies(uris)
     between = f"\t{PREDICATE}\t"
@@ -50,10 +50,10 @@ def _head(curie_map: dict[str, str], identity: str, comment: str) -> str:
 
     metadata = {
         "mapping_set_id": identity,
-        "license": "https://w3id.org/sssom/license/unspecified",  # the data's owner knows
+        "license": "https://w3id.org/sssom/license/unspecified",  # the data's owner decides
         "mapping_tool": "clusterea",
         "mapping_tool_version": __version__,
-        "subject_source": "clusterea:source",  # where no term was found
+        "subject_source": "clusterea:source",  # for rows without a term
         "object_source": "clusterea:target",
         **({"comment": comment} if comment else {}),
         "curie_map": curie_map,

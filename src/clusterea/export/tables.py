@@ -12,9 +12,9 @@ from clusterea.types import Alignment, Names, Pair
 
 
 def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as TSV: a header, nothing quoted.
+    """Writes links as TSV with a header and without quotes.
 
-    A name with a tab or a line end in it can't stand in TSV. It is written as an IRI, as in RDF.
+    A name that contains a tab or a line end is written as an IRI, as in RDF.
     """
     texts = names.zip(NAMESPACES).map(lambda side: to_cells(side[0].arrow, side[1]))
     with path.open("wb") as file:
@@ -25,10 +25,10 @@ def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
 
 
 def write_parquet(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Links as Parquet, which holds any name as it is.
+    """Writes links as Parquet, with all names unchanged.
 
-    The file's metadata says what the confidence is: `confidence_examples`, how many links it was
-    fitted on, and `confidence_note`, a sentence, where there are none.
+    The file's metadata describes the confidence: `confidence_examples` is the number of links it
+    was fitted on; `confidence_note` is a sentence, if there were none.
     """
     import pyarrow.parquet as pq
 

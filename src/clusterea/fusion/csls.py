@@ -10,7 +10,7 @@ from clusterea.types import Similarity
 
 
 def scaled(similarity: Similarity, given: ViewInput) -> Similarity:
-    """The matrix after Sp-CSLS, where `config.csls` asks for it, moved and scaled to [0, 1]."""
+    """The matrix scaled to [0, 1], after Sp-CSLS if `config.csls` is set."""
     if given.config.csls:
         means = given.found.map(lambda side: side.mean(given.config.hubness_neighbors))
         sides = given.entities.entities.zip(means).zip(given.entities.num_entities)
@@ -20,7 +20,7 @@ def scaled(similarity: Similarity, given: ViewInput) -> Similarity:
 
 
 def _by_entity(of_rows: tuple[Tensor, Tensor], count: int) -> Tensor:
-    """(entities,): the value of each entity, zero for those that have none."""
+    """(entities,): the value of each entity; zero for those without a value."""
     entities, values = of_rows
     result = values.new_zeros(count)
     result[entities.to(values.device)] = values

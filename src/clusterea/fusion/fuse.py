@@ -56,7 +56,7 @@ def fuse(
         structural: Entities of each side that are never linked. They are left out too.
         device: Where to work; that of the embeddings if not given.
         block_cells: Cells of the blocks worked on at a time: speed and memory, never the result.
-        progress: Called now and then.
+        progress: Called after each step of the work.
 
     Raises:
         InputError: A view is unknown or lacks what it needs, or memory ran out.
@@ -83,7 +83,7 @@ def fuse(
             block_cells,
             progress,
         )
-        del entities  # so that `given` alone holds the vectors
+        del entities  # only `given` should hold the vectors
         total: Similarity | None = None
         for index, view in enumerate(views):
             if not any(each.in_mini_batches for each in views[index:]):
@@ -115,7 +115,7 @@ def _sum(total: Similarity | None, more: Similarity, block_cells: int | None) ->
 
 
 def _outside(found: Nearest, config: FusionConfig) -> Pair[Tensor] | None:
-    """(rows,) of each side: the similarity below which an entity rather has no partner."""
+    """(rows,) of each side: the similarity that stands for having no partner."""
     if config.outside == "none":
         return None
     count = 1 if config.outside == "best" else config.hubness_neighbors

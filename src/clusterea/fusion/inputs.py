@@ -13,7 +13,7 @@ from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.knn import Nearest, OnStep
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition
 
-OnNamedStep = Callable[[str, int, int], None]  # what is being done, how far, of how much
+OnNamedStep = Callable[[str, int, int], None]  # name, steps done, steps in all
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -101,6 +101,6 @@ def _potentials(
     if vectors.source.device.type == "cuda":
         source, target = vectors
         return sinkhorn_of_products(source, target, temperature, rounds, outside, given.block_cells)
-    # A CPU takes a hundred times as long for numbers near float32's least, which abound here.
+    # Denormal numbers, which are frequent here, make a CPU a hundred times slower.
     wide = vectors.map(Tensor.double)
     return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)

@@ -14,7 +14,7 @@ def sinkhorn_view(given: ViewInput) -> Similarity:
 
 
 def normalized(given: ViewInput) -> Similarity:
-    """The same, indexed by the rows of `Undecided`: the order of sums is free of entity ids."""
+    """The same, indexed by the rows of `Undecided`: sums don't depend on the order of ids."""
     config = given.config
     candidates = union_of_directions(
         given.found.map(lambda side: side.first(config.candidates)), twice=False

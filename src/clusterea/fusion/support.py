@@ -79,7 +79,7 @@ def supported(
     pairs = entity_of.zip(ends).map(lambda side: side[0][side[1][weighted]])
     del ends
     whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
-    # All rounds but the last work on the cells that matter: a part of all cells.
+    # All rounds but the last leave out faint cells.
     is_seen = plan.values > config.support_faint
     seen = masked(whole, is_seen)
     now = replace(seen, values=plan.values[is_seen])
@@ -96,13 +96,13 @@ def supported(
             progress(done + 1, rounds)
     del now, seen, raised
     whole.values.index_add_(0, weighted, gains)
-    # An entity that lost its partner may have potentials that make faint cells matter.
+    # If an entity has lost its partner, its faint cells may matter.
     potentials = sparse_potentials(whole, 1.0, 1, alone, potentials)
     return with_potentials(whole, 1.0, potentials)
 
 
 def _left(values: Tensor, owners: Tensor, size: int, least: float) -> Tensor:
-    """(size,): the outside option of each entity, from what its cells leave of 1."""
+    """(size,): the outside option of each entity: 1 less the sum of its cells."""
     left = (1 - unordered_sum(values, owners, size)).clamp(min=least)
     return left.log() + SAME
 
@@ -118,7 +118,7 @@ class Partners:
     def of(
         cls, plan: Similarity, entity_of: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
     ) -> Partners:
-        """The seeds, and the pairs that have the highest value of both their entities, untied."""
+        """The seeds, and the pairs whose value is the only highest of both their entities."""
         values, ends = plan.values.double(), Pair(plan.rows(), plan.columns)
         is_best = torch.ones_like(values, dtype=torch.bool)
         for owners, size in ends.zip(plan.num_entities):
@@ -167,7 +167,7 @@ def pair_evidence(
 
 
 def _slabs(pairs: Pair[Tensor], edges: LabeledEdges) -> Iterator[Pair[Tensor]]:
-    """The pairs, in parts of about as many source edges as a block has."""
+    """The pairs, in parts with about a block of source edges."""
     counts = lengths(edges.offsets)[pairs.source]
     slab = counts.cumsum(0) // block_size("evidence", counts.device)
     sizes = slab.bincount().tolist()
@@ -178,7 +178,7 @@ def _slabs(pairs: Pair[Tensor], edges: LabeledEdges) -> Iterator[Pair[Tensor]]:
 class _Agreement:
     """How far two kinds of edges, one of each graph, correspond."""
 
-    keys: Tensor  # (n,) int64, rising: source kind · target kinds + target kind
+    keys: Tensor  # (n,) int64, ascending: source kind · target kinds + target kind
     values: Tensor  # (n,) float64 in [0, 1]
 
     def of(self, edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class _Agreement:
 
 
 def _agreement(edges: Pair[LabeledEdges], partners: Partners, least_shared: float) -> _Agreement:
-    """Of two kinds: the edges between the same partners, over the geometric mean of all edges.
+    """For two kinds: edges between the same partners, over the geometric mean of all their edges.
 
     An edge is weighted by how sure its two ends are.
     """

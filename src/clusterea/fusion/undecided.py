@@ -19,8 +19,8 @@ ROWS_AT_ONCE = 1 << 17  # moved to the device at a time
 class Undecided:
     """The working copy of these entities: the arrays have a row for each, not for all entities.
 
-    Rows are sorted by the entities' keys. So sums are added in the same order however the entities
-    are numbered, and the numbering shows in no digit of the result.
+    Rows are sorted by the entities' keys. So the order of sums, and with it the last digits of the
+    result, do not depend on how the entities are numbered.
     """
 
     entities: Pair[Tensor]  # (rows,) int64: the entity of each row
@@ -29,13 +29,13 @@ class Undecided:
     num_entities: Pair[int]
 
     def without_vectors(self) -> Undecided:
-        """The same entities, when no cosine is needed any more."""
+        """The same entities without vectors, to free memory."""
         return replace(
             self, vectors=self.vectors.map(lambda side: side.new_empty(0, side.shape[1]))
         )
 
     def by_entity(self, similarity: Similarity) -> Similarity:
-        """A matrix of such rows of both sides as a matrix of entities."""
+        """A matrix over these rows as a matrix over entities."""
         rows, columns = self.entities.zip(Pair(similarity.rows(), similarity.columns)).map(
             lambda side: side[0].to(side[1].device)[side[1]]
         )

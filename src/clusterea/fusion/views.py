@@ -1,4 +1,4 @@
-"""The views of the fusion, one a file. A new one adds a line to `VIEWS`."""
+"""The views of the fusion. A new one is a file and a line in `VIEWS`."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ VIEWS: dict[str, View] = {
 
 
 def find_view(name: str) -> View:
-    """The view called `name`; an unknown name is answered with the known ones."""
+    """The view called `name`. The error for an unknown name lists the known ones."""
     return look_up("view", name, VIEWS)

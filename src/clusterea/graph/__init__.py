@@ -1,1 +1,1 @@
-"""The two graphs as one, ready for message passing."""
+"""Graphs as arrays: the union of both, neighborhoods, weights, and METIS."""

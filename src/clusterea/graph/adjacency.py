@@ -12,7 +12,7 @@ from clusterea.types import IntArray, KnowledgeGraph
 
 
 def weighted_adjacency(graph: KnowledgeGraph) -> SparseMatrix:
-    """(entities, entities): D^-½ (A + I) D^-½; row v weighs the messages that v receives."""
+    """(entities, entities): D^-½ (A + I) D^-½; row v has the weights of v's incoming messages."""
     nodes = graph.num_entities
     to_tail, to_head = triple_weights(graph)
     everyone = np.arange(nodes)
@@ -39,7 +39,7 @@ def weighted_adjacency(graph: KnowledgeGraph) -> SparseMatrix:
 def normalize(
     weights: NDArray[np.float64], receivers: IntArray, senders: IntArray, nodes: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The cells and the diagonal of D^-½ (A + I) D^-½, where D are the sums of the receivers."""
+    """The cells and the diagonal of D^-½ (A + I) D^-½, where D has the row sums of A + I."""
     strength = 1 + np.bincount(receivers, weights=weights, minlength=nodes)
     scale = strength**-0.5
     cells = weights * scale[receivers] * scale[senders]

@@ -11,7 +11,7 @@ FEWEST = 20  # edges between seeds, for a verdict on whether the graphs share ed
 MOST_SEEDS = 50_000  # more would not change the verdict
 LARGEST = 200_000  # entities of a graph that is searched for twins and unreachable entities
 WORTH_SAYING = 0.1  # share of a graph's entities without a path to a seed; most graphs have a few
-DEVIATIONS = 3.0  # standard deviations above chance from which it is not chance
+DEVIATIONS = 3.0  # fewer standard deviations above chance count as chance
 
 NOBODY = NO_ENTITIES.source
 

@@ -16,14 +16,14 @@ from clusterea.numerics.sparse_matmul import SparseMatrix
 class Block:
     """One hop: `receivers` receive from some of `senders`. Ids of edges are local to the block."""
 
-    nodes: Tensor  # (senders,) the graph's node ids, rising
-    receivers: Tensor  # (receivers,) where the receivers stand among `nodes`
+    nodes: Tensor  # (senders,) the graph's node ids, ascending
+    receivers: Tensor  # (receivers,) the index of each receiver in `nodes`
     offsets: Tensor  # (receivers + 1,)
-    senders: Tensor  # (edges,) where each edge's sender stands among `nodes`
+    senders: Tensor  # (edges,) the index of each edge's sender in `nodes`
     relation_sets: Tensor  # (edges,) the graph's set of relations on each edge
     weights: Tensor  # (edges,) float32: the graph's weight of each edge
     self_weights: Tensor  # (receivers,) float32
-    degrees: Tensor  # (receivers,) edges there are, taken or not
+    degrees: Tensor  # (receivers,) number of edges in the graph
 
     @property
     def num_nodes(self) -> int:
@@ -128,7 +128,7 @@ class Expander:
         )
 
     def _distinct(self, nodes: Tensor, neighbors: Tensor) -> Tensor:
-        """All nodes that occur, rising; `_position` then has the index of each among them.
+        """All nodes that occur, ascending; `_position` then has the index of each in the result.
 
         Marking and scanning a byte for each node is faster than sorting the edges, and unlike a
         hash table it always gives the same order.

@@ -23,8 +23,8 @@ def inverse_functionality(graph: KnowledgeGraph) -> NDArray[np.float64]:
 def triple_weights(graph: KnowledgeGraph) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(triples,) each: the weight of a triple towards its tail, ifun(r), and its head, fun(r).
 
-    So the neighbors of a hub receive its message in full, and it receives little from each. To
-    weigh the other way round, as appendix B could be read too, costs GCN-Align 4 to 8 points.
+    So a hub receives little from each of its neighbors, and they receive its messages in full. The
+    opposite weights, another reading of appendix B, cost GCN-Align 4 to 8 points.
     """
 
     def floored(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -43,7 +43,7 @@ def _distinct_share(ends: IntArray, graph: KnowledgeGraph) -> NDArray[np.float64
 
 
 def distinct(values: IntArray) -> IntArray:
-    """The distinct values, rising. `np.unique` hashes them, at ten times the cost of sorting."""
+    """The distinct values, ascending. `np.unique` hashes them, which is ten times slower."""
     ordered = np.sort(values)
     result: IntArray = ordered[changes(ordered)]
     return result

@@ -21,7 +21,7 @@ class LabeledEdges:
     """
 
     offsets: Tensor  # (entities + 1,) int64: where an entity's edges begin
-    keys: Tensor  # (edges,) int64, rising: entity · n + neighbor
+    keys: Tensor  # (edges,) int64, ascending: entity · n + neighbor
     kinds: Tensor  # (edges,) int64
     siblings: Tensor  # (edges,) int64: entities that the neighbor has by the same kind, itself too
     num_entities: int
@@ -32,8 +32,8 @@ class LabeledEdges:
         triples = torch.tensor(graph.triples, device=device)
         heads, relations, tails = triples[triples[:, 0] != triples[:, 2]].unbind(1)
         size, kinds = graph.num_entities, 2 * graph.num_relations
-        # By ends, then by kind: two sorts, of which the second is stable, where one key of both
-        # might be too large a number.
+        # By ends, then by kind. One sort by a single key could overflow int64; the second of these
+        # two sorts is stable.
         labels = torch.cat([relations, relations + graph.num_relations])
         pairs = torch.cat([heads * size + tails, tails * size + heads])
         order = labels.argsort()
@@ -74,7 +74,7 @@ class LabeledEdges:
         """(found,) each: the index of a pair, and an edge between the two."""
         keys = entities * self.num_entities + others
         begin, is_joined = find_sorted(self.keys, keys)
-        # Few pairs are joined: the ends of their edges are looked up for these only.
+        # Few pairs are joined, so only their edges are looked up.
         joined = is_joined.nonzero().flatten()
         begin, keys = begin[joined], keys[joined]
         at, edges = ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
@@ -84,7 +84,7 @@ class LabeledEdges:
 def edges_to_partners(
     pairs: Pair[Tensor], edges: Pair[LabeledEdges], partner: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(found,) each: a pair, an edge of its source, an edge of its target that lead to partners.
+    """(found,) each: a pair, and an edge of each of its entities, which lead to partners.
 
     Args:
         pairs: (n,) of each side: entities.

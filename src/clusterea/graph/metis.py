@@ -82,7 +82,7 @@ def metis(
 
 
 class RunningMetis:
-    """`metis` in another process, which ends with ours at the latest."""
+    """`metis` in another process, which does not outlive ours."""
 
     def __init__(self, process: subprocess.Popen[bytes], graph: SimpleGraph) -> None:
         given = np.concatenate([graph.offsets, graph.neighbors], dtype=np.int64)
@@ -105,10 +105,10 @@ class RunningMetis:
 
 
 def begin(graph: SimpleGraph, num_parts: int, seed: int) -> RunningMetis:
-    """Starts `metis` in another process: pymetis holds Python's lock, so a thread would not do.
+    """Starts `metis` in another process. A thread would block, since pymetis holds Python's lock.
 
-    `ProcessPoolExecutor` would not do either. It imports the caller's script again, and before
-    Python 3.14 it can't end a task that runs.
+    `ProcessPoolExecutor` is not used: it imports the caller's script again, and before Python 3.14
+    it can't end a running task.
     """
     numbers = (graph.num_nodes, num_parts, seed, os.getpid())
     process = subprocess.Popen(  # noqa: S603  # our own module, our own numbers
@@ -124,7 +124,7 @@ def begin(graph: SimpleGraph, num_parts: int, seed: int) -> RunningMetis:
 def _main(num_nodes: int, num_parts: int, seed: int, parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the line above
+    if os.getppid() != parent:  # the parent ended before the line above
         sys.exit(1)
     given = np.frombuffer(sys.stdin.buffer.read(), dtype=np.int64)
     graph = SimpleGraph(given[: num_nodes + 1], given[num_nodes + 1 :])

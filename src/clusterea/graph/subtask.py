@@ -10,7 +10,7 @@ from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 def subtask(task: AlignmentTask, entities: Pair[IntArray]) -> AlignmentTask:
     """The task of these entities alone, numbered by their positions in `entities`.
 
-    Triples and seeds stay if both their ends do. Relations keep their numbers.
+    Triples and seeds stay if both their entities do. Relations keep their numbers.
     """
     positions = task.graphs.zip(entities).map(
         lambda side: _positions(side[0].num_entities, side[1])

@@ -16,16 +16,16 @@ from clusterea.types import IntArray, KnowledgeGraph, Pair
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnionGraph:
-    """Entities of the source, then those of the target; each triple also the other way round.
+    """A graph whose nodes are the source entities, followed by the target entities.
 
-    Node v receives from `neighbors[offsets[v]:offsets[v + 1]]`. Parallel triples between two
-    entities are one edge that carries the set of their relations; few such sets exist, so an edge
-    holds the number of its set. Relation r of the target is r + |R_s|, the inverse of r is r + R,
-    where R = |R_s| + |R_t|.
+    Node v receives from `neighbors[offsets[v]:offsets[v + 1]]`. Each triple is an edge in both
+    directions. Parallel triples are one edge with a set of relations. There are few different sets,
+    so an edge holds the number of its set. Relation r of the target is r + |R_s|, and the inverse
+    of r is r + R, where R = |R_s| + |R_t|.
     """
 
     offsets: Tensor  # (nodes + 1,) int64
-    neighbors: Tensor  # (edges,) int64, rising within a node
+    neighbors: Tensor  # (edges,) int64, ascending within a node
     relation_sets: Tensor  # (edges,) int64
     weights: Tensor  # (edges,) float32: D^-½ (A + I) D^-½ of the functionality weights A
     self_weights: Tensor  # (nodes,) float32: the diagonal of the same matrix
@@ -71,7 +71,7 @@ class UnionGraph:
 
 
 def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
-    """Both graphs as one, on the host."""
+    """The union of both graphs, on the host."""
     source, target = graphs
     nodes = source.num_entities + target.num_entities
     relations = source.num_relations + target.num_relations
@@ -80,14 +80,14 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
         target.triples + np.array([source.num_entities, source.num_relations, source.num_entities]),
     )
     heads, names, tails = np.concatenate(list(shifted)).T
-    # The tail receives from the head by r, the head from the tail by the inverse of r.
+    # The tail receives from the head along r, the head from the tail along the inverse of r.
     receivers = np.concatenate([tails, heads])
     senders = np.concatenate([heads, tails])
     labels = np.concatenate([names, names + relations])
     of_source, of_target = graphs.map(triple_weights)
     weights = np.concatenate([of_source[0], of_target[0], of_source[1], of_target[1]])
 
-    if nodes * nodes * 2 * relations < 2**63:  # one integer holds an edge, and sorts faster
+    if nodes * nodes * 2 * relations < 2**63:  # an edge fits in one integer, which sorts faster
         order = np.argsort((receivers * nodes + senders) * (2 * relations) + labels)
     else:
         order = np.lexsort((labels, senders, receivers))
@@ -123,11 +123,11 @@ def _offsets(counts: IntArray) -> Tensor:
 def _relation_sets(
     labels: IntArray, starts: IntArray, ends: IntArray, num_relations: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The set of each edge, and the sets as CSR; set r < num_relations is just relation r."""
+    """The set of each edge, and the sets in CSR form; set r < num_relations is {r}."""
     sizes = ends - starts
     many = np.flatnonzero(sizes > 1)
-    # The sum of a random 64-bit number for each relation tells sets apart: two sets that share a
-    # sum are as likely as two random numbers that are equal.
+    # Sets are compared by the sum of a random 64-bit number for each relation. Two different sets
+    # have the same sum only by a collision of 64-bit numbers.
     tags = np.random.default_rng(0).integers(2**64, size=num_relations, dtype=np.uint64)
     sums = np.add.reduceat(tags[labels], starts)[many] if len(many) else np.empty(0, np.uint64)
     _, first, inverse = np.unique(sums, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""From a similarity to an alignment, in one of several ways. A new one is a line in `MATCHERS`."""
+"""Matching methods: from a similarity to an alignment. A new one is a line in `MATCHERS`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MATCHERS: dict[str, Matcher] = {
 
 
 def find_matcher(name: str) -> Matcher:
-    """The way of matching called `name`; an unknown name is answered with the known ones."""
+    """The matching method called `name`. The error for an unknown name lists the known ones."""
     return look_up("matching", name, MATCHERS)
 
 
@@ -64,15 +64,15 @@ def match(
     seed: int = 0,
     structural: Pair[IntArray] = NO_ENTITIES,
 ) -> Alignment:
-    """The links found, the surest first, and the other entities that could have had one.
+    """The alignment: links, the most confident first, and the unmatched entities.
 
     Args:
         similarity: Scores of source × target. The work is done on its device.
         ties: Each side's (entities,) int64 keys of names: they decide between equal scores.
-        seeds: (n, 2): links already known. Their entities get no other, and none is unmatched.
+        seeds: (n, 2): known links. Their entities get no other link and don't count as unmatched.
         method: A name in `MATCHERS`.
-        seed: Another one decides ties another way.
-        structural: Entities of each side that are never linked, so they are not unmatched either.
+        seed: Of the order of ties.
+        structural: Entities of each side that are never linked. They don't count as unmatched.
     """
     matcher = find_matcher(method)
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
@@ -91,7 +91,7 @@ def match(
 
 
 def _others(side: tuple[Tensor, int]) -> Tensor:
-    """The entities of a side that are not among the first of the two, rising."""
+    """The entities of a side that are not in `seen`, ascending."""
     seen, size = side
     left = torch.ones(size, dtype=torch.bool, device=seen.device)
     left[seen] = False

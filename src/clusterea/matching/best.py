@@ -1,4 +1,4 @@
-"""`best`: every source its best target, however many sources share it."""
+"""`best`: the best target of every source; sources may share a target."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ class FittedConfidence:
 def fit_confidence(
     trial: Alignment, similarity: Similarity, task: AlignmentTask, pairs: Tensor
 ) -> FittedConfidence | None:
-    """Fitted on an alignment in which entities of held-out pairs are matched like any others.
+    """The confidence fitted on a trial alignment, in which held-out pairs are matched too.
 
-    None if fewer than `FEWEST` links have an entity of these.
+    None if fewer than `FEWEST` links have an entity of a held-out pair.
 
     Args:
-        trial: Of all entities but those of the task's seeds.
-        similarity: What it was made of.
+        trial: The alignment of all entities but those of the task's seeds.
+        similarity: What it was computed from.
         task: Its seeds are those that training used.
         pairs: (n, 2): the held-out pairs, which nothing was trained on.
     """
@@ -60,12 +60,12 @@ def chances(
     """(links,): the probability that each is right, fitted on held-out pairs.
 
     A link with an entity of one half of the held-out pairs is scored by the fit on the other half,
-    so that it is not scored by itself. With fewer than `FEWEST` such links, the scores come back.
+    so no link is scored by a fit on itself. With fewer than `FEWEST` such links, returns `scores`.
 
     Args:
         links: (n, 2): source entity, target entity; each entity once.
-        scores: (n,): theirs.
-        similarity: What they were taken from.
+        scores: (n,): the similarity of each link.
+        similarity: What the links were taken from.
         task: Its seeds are those that training used.
         pairs: (n, 2): the held-out pairs, which nothing was trained on.
     """
@@ -95,8 +95,8 @@ def calibrated(
     """The alignment with the probability that each link is right as its confidence.
 
     Args:
-        alignment: Of all entities that no seed decides.
-        similarity: What it was made of, or what was made before seeds rejoined.
+        alignment: The alignment of all undecided entities.
+        similarity: What it was computed from.
         task: With all seeds.
         confidence: From `fit_confidence`.
         abstain: Whether links that lower the expected F1 are left out.
@@ -110,7 +110,7 @@ def calibrated(
 
 
 def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:
-    """The links without an entity of these pairs. `unmatched` stays as it is."""
+    """The alignment without links of entities of these pairs. `unmatched` stays as it is."""
     is_judged, _ = verdicts(alignment.links, pairs.to(alignment.links.device))
     kept = ~is_judged
     return Alignment(alignment.links[kept], alignment.confidence[kept], alignment.unmatched)

@@ -1,4 +1,4 @@
-"""`calibrate`: the probability that a link is right, and the threshold for giving it."""
+"""`calibrate`: the probability that a link is right, and the threshold to keep it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from clusterea.types import IntArray, Pair
 FEWEST = 20  # examples for a fit; with fewer, all links get the same confidence
 RIDGE = 0.3  # weight of the squared coefficients; 3 would make the surest links underconfident
 TRUST = 3.0  # ridge weight on the distance from the expected coefficients
-STEPS = 100  # Newton's; it takes some 10
-CLOSE = 1e-9  # a step that moves no coefficient further is the last
-SHARPNESS = 12  # in `num_matchable` a link weighs its confidence to this power
-LARGEST_SHIFT = 30.0  # of a logit: any probability is then about 0
-HALVINGS = 40  # in the search for the shift
+STEPS = 100  # most steps of Newton's method; it needs about 10
+CLOSE = 1e-9  # the last step is the one that moves every coefficient by less than this
+SHARPNESS = 12  # the weight of a link in `num_matchable` is its confidence to this power
+LARGEST_SHIFT = 30.0  # of a logit; makes any probability about 0
+HALVINGS = 40  # steps of the bisection for the shift
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """A logistic regression of being right on standardized features."""
+    """A logistic regression on standardized features, for the probability that a link is right."""
 
     means: Tensor  # (features,) float64, as are all
     scales: Tensor  # (features,): standard deviations; 1 where a feature is constant
@@ -31,7 +31,7 @@ class Calibration:
     intercept: Tensor  # ()
 
     def confidence(self, features: Tensor) -> Tensor:
-        """(links,) float32 in [0, 1]: of the links that are given 0.9, nine in ten are right."""
+        """(links,) float32 in [0, 1]: the probability that each link is right."""
         means, scales, coefficients, intercept = (
             each.to(features.device)
             for each in (self.means, self.scales, self.coefficients, self.intercept)
@@ -42,20 +42,20 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """The links that have an entity of a held-out pair, so that they are known right or wrong."""
+    """The links with an entity of a held-out pair. It is known whether they are right."""
 
     links: Tensor  # (n,) int64: their positions
     is_right: Tensor  # (n,) bool
-    num_pairs: int  # held out, whether a link touches them or not
+    num_pairs: int  # all held-out pairs, with or without a link
 
     @property
     def found(self) -> Tensor:
-        """(right,) int64: the positions of those that are right."""
+        """(right,) int64: the positions of the right links."""
         return self.links[self.is_right]
 
 
 def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
-    """Which `links` are right and wrong, by pairs that no encoder was trained on.
+    """Which `links` are right or wrong, by pairs that no encoder was trained on.
 
     Args:
         links: (n, 2): source entity, target entity.
@@ -84,7 +84,7 @@ def calibrate(
     Args:
         features: (examples, features), finite.
         is_right: (examples,) bool.
-        weights: (examples,): how many links each stands for; 1 if not given.
+        weights: (examples,): the weight of each example; 1 if not given.
         among: (links, features): features are standardized by these; by the examples if not given.
         expected: Expected coefficients, in the features' own units; the fit is shrunk toward
             them. 0 if not given.
@@ -104,7 +104,7 @@ def calibrate(
     if expected is not None:
         center[:-1] = torch.tensor(expected).double() * scales
     ridge = torch.full_like(center, RIDGE if expected is None else TRUST)
-    ridge[-1] = 1e-6  # the least that keeps the equations solvable
+    ridge[-1] = 1e-6  # keeps the equations solvable
     solution = _newton(standard, (weight * goal) @ standard, weight, center, ridge)
     return Calibration(means, scales, solution[:-1], solution[-1])
 
@@ -117,15 +117,15 @@ def calibrate_held_out(
 ) -> Calibration:
     """The calibration for links of entities that have a counterpart, from held-out pairs.
 
-    A right link is among the examples if its one pair is held out. A wrong link between entities of
-    two pairs has two chances, and would be there twice as often as it should: so a wrong example
-    counts 1 - ρ / 2, where ρ is the chance that its other end has a counterpart too. How many
-    entities have one is estimated by `num_matchable`, from a first relation with ρ = 1.
+    A right link is an example if its pair is held out. A wrong link between entities of two pairs
+    is an example if either pair is held out, so there are twice as many as there should be. For
+    this reason a wrong example has weight 1 - ρ / 2, where ρ is the probability that its other
+    entity has a counterpart too. ρ follows from `num_matchable` after a first fit with ρ = 1.
 
     Args:
         features: (links, features): of all links.
         known: From `held_out`.
-        undecided: How many entities of each side no seed decides, the held-out ones included.
+        undecided: The number of undecided entities of each side, held-out ones included.
         expected: As for `calibrate`.
     """
     examples, right = features[known.links], known.is_right
@@ -145,9 +145,9 @@ def num_matchable(confidence: Tensor, known: HeldOut, most: int) -> float:
 
     The estimate is the number of confident right links over the share of held-out pairs that are
     found with confidence (learning from positive and unlabeled examples: Elkan and Noto, 2008). A
-    link is weighted by its confidence to the power of `SHARPNESS`: a wrong link between two
-    entities without counterparts is seldom very confident, and without a threshold no single
-    example decides.
+    link is weighted by its confidence to the power of `SHARPNESS`: wrong links between entities
+    without counterparts seldom have a high confidence. Unlike a threshold, this gives no single
+    example a large effect.
 
     Args:
         confidence: (links,): of all links.
@@ -209,7 +209,7 @@ def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
     if not len(rows):
         return rows.new_zeros(rows.shape[1]), rows.new_ones(rows.shape[1])
     means, scales = rows.mean(0), rows.std(0, correction=0)
-    # A constant has a deviation that is only rounding.
+    # The deviation of a constant is only rounding error.
     return means, torch.where(scales > 1e-6 * means.abs(), scales, 1.0)
 
 
@@ -218,10 +218,10 @@ def _newton(rows: Tensor, goal: Tensor, weight: Tensor, center: Tensor, ridge: T
 
     Args:
         rows: (examples, columns).
-        goal: (columns,): what the rows, each as often as it is right, sum to.
+        goal: (columns,): the sum of the rows, each times its weight and target.
         weight: (examples,).
-        center: (columns,): where the ridge is zero.
-        ridge: (columns,): its weights.
+        center: (columns,): the coefficients that the ridge pulls toward.
+        ridge: (columns,): the weights of the ridge.
     """
 
     def loss(at: Tensor) -> float:
@@ -235,7 +235,7 @@ def _newton(rows: Tensor, goal: Tensor, weight: Tensor, center: Tensor, ridge: T
         curve = (rows.T * (weight * chance * (1 - chance))) @ rows + ridge.diag()
         step = torch.linalg.solve(curve, slope)
         while loss(solution - step) > least and float(step.abs().max()) >= CLOSE:
-            step = step / 2  # far from the minimum a whole one may overshoot
+            step = step / 2  # far from the minimum, a whole step may be too far
         if float(step.abs().max()) < CLOSE:
             break
         solution = solution - step

@@ -37,36 +37,36 @@ class Cells:
         return int(seen.sum())
 
     def take(self, kept: Tensor) -> Cells:
-        """Some of them: by position, or by a mask."""
+        """The cells at these positions, or those of a mask."""
         at = kept.nonzero().flatten() if kept.dtype == torch.bool else kept
         ends = self.ends.map(lambda end: end.index_select(0, at))
         return Cells(ends, self.values.index_select(0, at), self.keys, self.seed)
 
     def without(self, taken: Cells) -> Cells:
-        """Those whose two entities are both in none of `taken`."""
+        """The cells whose entities are in no cell of `taken`."""
         free = self.keys.map(lambda keys: torch.ones_like(keys, dtype=torch.bool))
         free.source[taken.ends.source] = False
         free.target[taken.ends.target] = False
         return self.take(free.source[self.ends.source] & free.target[self.ends.target])
 
     def hashes(self) -> Tensor:
-        """(cells,) int64: of two with one score, the larger comes first."""
+        """(cells,) int64: hashes that order cells of the same score, the largest first."""
         source, target = self.ends.zip(self.keys).map(lambda side: side[1][side[0]])
         return pair_hash(source, target, self.seed)
 
     def order(self) -> Tensor:
-        """(cells,): the positions from the first cell to the last."""
+        """(cells,): the positions of the cells in their order."""
         order = self.hashes().argsort(descending=True, stable=True)
         return order[self.values[order].argsort(descending=True, stable=True)]
 
     def firsts(self) -> Pair[Tensor]:
-        """(entities,) of each side: the position of each entity's first cell, -1 without any."""
+        """(entities,) of each side: the position of each entity's first cell; -1 for none."""
         return self.ends.zip(self.keys).map(lambda side: self._firsts(side[0], side[1].numel()))
 
     def _firsts(self, owners: Tensor, entities: int) -> Tensor:
         highest = self.values.new_full((entities,), -torch.inf)
         highest.scatter_reduce_(0, owners, self.values, "amax")
-        # Few cells reach their entity's highest score: only their hashes are ever computed.
+        # Hashes are computed only for cells with their entity's highest score, which are few.
         at = (self.values == highest.index_select(0, owners)).nonzero().flatten()
         owners, hashes = owners[at], self.take(at).hashes()
         largest = hashes.new_full((entities,), _LOWEST)
@@ -78,7 +78,7 @@ class Cells:
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
-    """All the cells of some parts of one whole."""
+    """The cells of all parts, which have the same keys."""
     ends = Pair(
         torch.cat([part.ends.source for part in parts]),
         torch.cat([part.ends.target for part in parts]),
@@ -90,7 +90,7 @@ def joined(parts: Sequence[Cells]) -> Cells:
 def open_cells(
     similarity: Similarity, ties: Pair[Tensor], decided: Pair[Tensor], seed: int
 ) -> Cells:
-    """The cells of entities that are not decided yet.
+    """The cells of undecided entities.
 
     Args:
         similarity: Scores of source × target.
@@ -105,7 +105,7 @@ def open_cells(
             f"Got {ties.source.numel()} and {ties.target.numel()} instead."
         )
     similarity = without(similarity, decided.source, decided.target)
-    # Half precision has no reductions on a CPU; these numbers are the same in float32.
+    # A CPU has no reductions in half precision. The conversion to float32 is exact.
     values = similarity.values.to(torch.promote_types(similarity.values.dtype, torch.float32))
     ends = Pair(similarity.rows(), similarity.columns)
     return Cells(ends, values, ties.map(lambda keys: keys.to(device)), seed)

@@ -1,4 +1,4 @@
-"""`confidence`: of a link, from its score and the scores of its rivals."""
+"""`confidence`: how sure a link is, from its score and the scores of its rivals."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ def confidence(cells: Cells, chosen: Cells) -> Tensor:
     """(chosen,) float32 in [0, 1]: the geometric mean of each link's share in its row and column.
 
     A link's share in its row is w / (w + r), where w is its score and r the best other score in the
-    row, both above the least score of all cells: 1 without a rival that scores, 1/2 where the best
-    rival is its equal. It rises with the link's score and falls with its rivals'. It is no
-    probability: half of the links at 0.5 need not be right.
+    row, both less the least score of all cells. So it is 1 without a rival above the least score,
+    and 1/2 if the best rival has the same score. It is not a probability.
 
     Args:
         cells: All that could be chosen.

@@ -85,7 +85,7 @@ def _scores(similarity: Similarity, links: Tensor) -> tuple[Tensor, Tensor]:
 def _rivals(
     values: Tensor, owners: Tensor, size: int, entities: Tensor, score: Tensor, is_cell: Tensor
 ) -> Tensor:
-    """(links,): the best other score of each link's entity on one side; -inf where it has none.
+    """(links,): the best other score of each link's entity on one side; -inf for none.
 
     Args:
         values: (cells,).
@@ -105,7 +105,7 @@ def _rivals(
 
 
 def _partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
-    """(source entities,): the partner by link or seed, -1 without one."""
+    """(source entities,): the partner by link or seed; -1 for none."""
     known = torch.tensor(seeds, device=links.device)
     partner = links.new_full((size,), -1)
     partner[links[:, 0]] = links[:, 1]
@@ -116,14 +116,14 @@ def _partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
 def _matched_neighbors(
     links: Tensor, edges: Pair[LabeledEdges], degrees: Pair[Tensor], partner: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(links,) each: neighbors of the source whose partner is a neighbor of the target.
+    """(links,) each: the number of matched neighbors, and a weighted number.
 
-    Their number, and a weighted number. Hubs are neighbors of everybody and say little: a neighbor
-    weighs 1 / log(2 + distinct neighbors of it and its partner).
+    Hubs are weak evidence, so the weight of a neighbor is
+    1 / log(2 + distinct neighbors of it and its partner).
     """
     at, mine, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
     size = max(edges.source.num_entities, 1)
-    distinct = torch.unique(at * size + edges.source.neighbors(mine))  # whatever the relations
+    distinct = torch.unique(at * size + edges.source.neighbors(mine))  # over relations
     at, neighbors = distinct // size, distinct % size
     total = degrees.source[neighbors] + degrees.target[partner[neighbors]]
     counts = at.bincount(minlength=len(links))

@@ -1,4 +1,4 @@
-"""`greedy`: cells by falling score, each entity once."""
+"""`greedy`: the best cells first, each entity once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import torch
 from clusterea.matching.cells import Cells, joined
 from clusterea.matching.mutual import mutual
 
-FEW = 1 << 17  # cells that a loop is through with before a round of whole-tensor work pays
-PROGRESS = 0.97  # a round that leaves more than this share is one of many: the loop is faster
+FEW = 1 << 17  # up to so many cells, a loop is faster than rounds of tensor operations
+PROGRESS = 0.97  # if a round leaves more than this share of the cells, a loop is faster
 
 
 def greedy(cells: Cells) -> Cells:
-    """The cells that a walk from the first to the last takes, if it takes each entity once.
+    """The cells taken in order, from the first to the last; each entity is taken once.
 
-    Rounds of mutual bests take just the same: nothing that comes before a mutual best can use up
-    either of its entities. Each round drops the cells of entities that are taken, so that all
-    rounds together cost little more than the first. Where scores form long chains, each round would
-    fix only their heads; then, and for the last few cells, it walks.
+    Rounds that take all mutual bests give the same cells, since no cell before a mutual best has
+    one of its entities. A round drops the cells of taken entities, so all rounds together cost
+    little more than the first. If a round takes few cells (long chains of scores), or few are left,
+    a loop takes the rest.
     """
     parts = []
     while len(cells) > FEW:
@@ -33,7 +33,7 @@ def greedy(cells: Cells) -> Cells:
 
 
 def _walk(cells: Cells) -> Cells:
-    """The same, one cell after the other."""
+    """`greedy` as a loop over the cells."""
     cells = cells.take(cells.order())
     sources, targets = cells.ends.map(lambda end: end.cpu().numpy())
     free_source, free_target = cells.keys.map(lambda keys: np.ones(keys.numel(), dtype=np.bool_))

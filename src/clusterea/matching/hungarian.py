@@ -1,4 +1,4 @@
-"""`hungarian`: the optimal assignment, or none."""
+"""`hungarian`: the optimal assignment, or an error if the input is too large."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from clusterea.matching.cells import Cells
 from clusterea.matching.optimal import optimal
 
 MOST_CELLS = 5_000_000
-MOST_ENTITIES = 50_000  # sources with a cell; beyond, an answer takes minutes
+MOST_ENTITIES = 50_000  # sources with a cell; more would take minutes
 
 
 def hungarian(cells: Cells) -> Cells:
-    """The one-to-one choice with the largest total score, whatever it costs, up to a bound.
+    """The one-to-one matching with the largest total score.
 
     Raises:
-        InputError: It would take minutes; the message names the way that does not.
+        InputError: It would take minutes.
     """
     entities = cells.num_sources()
     if len(cells) > MOST_CELLS or entities > MOST_ENTITIES:

@@ -1,4 +1,4 @@
-"""`mutual`: pairs of which each is the other's best."""
+"""`mutual`: pairs of entities that are each other's best."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from clusterea.matching.cells import Cells
 
 
 def mutual(cells: Cells) -> Cells:
-    """The cells that are the first both of their source and of their target entity."""
+    """The cells that are the first of both their entities."""
     firsts = cells.firsts()
     mine = firsts.source[firsts.source >= 0]
     return cells.take(mine[firsts.target[cells.ends.target[mine]] == mine])

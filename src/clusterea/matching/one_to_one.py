@@ -1,4 +1,4 @@
-"""`one-to-one`: the best choice that a user need not wait for."""
+"""`one-to-one`: the optimal assignment, or the greedy one if the input is large."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MOST_ENTITIES = 20_000  # sources with a cell; at both bounds the optimum takes 
 
 
 def one_to_one(cells: Cells) -> Cells:
-    """The optimal assignment where that takes seconds, the greedy one beyond.
+    """The optimal assignment if it takes seconds, otherwise the greedy one.
 
-    One bound for the whole, not for each connected component: with dozens of candidates an entity,
-    all but a few entities are in a single component.
+    The bound is not for each connected component: with dozens of candidates for each entity, nearly
+    all entities are in one component.
     """
     small = len(cells) <= MOST_CELLS and cells.num_sources() <= MOST_ENTITIES
     return optimal(cells) if small else greedy(cells)

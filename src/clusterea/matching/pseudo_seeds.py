@@ -1,4 +1,4 @@
-"""`pseudo_seeds`: matches so sure that another round may learn from them."""
+"""`pseudo_seeds`: probable pairs, which the next round learns from."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def pseudo_seeds(
     seed: int = 0,
     chances: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """(n, 2) int64: pairs that are each other's best, and sure enough.
+    """(n, 2) int64: pairs of entities that are each other's best, above a threshold.
 
-    They follow the hashes of their names, so that ids have no say in what is drawn from them.
+    They are ordered by hashes of their names, so later random draws do not depend on ids.
 
     Args:
         similarity: Scores of source × target, in [0, 1].
         ties: Each side's (entities,) int64 keys of names.
-        seeds: (n, 2): links already known, whose entities are left out.
-        threshold: What a pair's chance must exceed.
+        seeds: (n, 2): known links, whose entities are left out.
+        threshold: A pair's probability must exceed it.
         seed: Of the order of ties.
-        chances: From (n, 2) pairs and their scores to how sure each is; the scores if not given.
+        chances: Gives the probabilities of (n, 2) pairs with these scores; by default the scores.
     """
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
     cells = open_cells(similarity, ties, Pair(decided[:, 0], decided[:, 1]), seed)

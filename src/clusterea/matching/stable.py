@@ -1,4 +1,4 @@
-"""`stable`: no two entities would both leave their partners for each other."""
+"""`stable`: no two entities prefer each other to their partners."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from clusterea.matching.greedy import greedy
 
 
 def stable(cells: Cells) -> Cells:
-    """The stable matching: it is the greedy one, so that is what computes it.
+    """The stable matching, which is here the same as the greedy one.
 
-    Gale and Shapley let each side have preferences of its own. Here both sides read theirs off the
-    same cells in the same strict order. The first cell of all is then its two entities' first
-    choice, so every stable matching holds it (they would block any other); take it out and the same
-    is true of the rest. There is just one stable matching, whoever proposes, and `greedy` finds it.
+    In general (Gale and Shapley) each side has its own preferences. Here both sides prefer cells in
+    the same strict order. So the first cell is the first choice of both its entities, and every
+    stable matching contains it. Without it, the same holds for the next. So there is only one
+    stable matching, and `greedy` finds it.
     """
     return greedy(cells)

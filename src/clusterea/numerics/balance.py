@@ -1,4 +1,4 @@
-"""Balanced classes: none is much larger than the mean."""
+"""`balanced`: assigns rows to classes of bounded size."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor
 
 
 def balanced(scores: Tensor, largest_share: float) -> Tensor:
-    """(n,) int64: the best class of each row, but no class with more than its share of rows.
+    """(n,) int64: the best class of each row, with a bound on the size of a class.
 
-    A class that is too large gives up the rows that lose least. Each goes to its best class among
-    those that have not given up any.
+    A class that is too large gives up the rows that lose least. Each of them moves to its best
+    class among those that have not given up any.
 
     Args:
         scores: (n, classes): higher is better.
-        largest_share: At most this many times the mean, at least 1.
+        largest_share: The largest class, as a multiple of the mean; at least 1.
     """
     count, classes = scores.shape
     most = math.ceil(largest_share * count / classes)
-    scores = scores.clamp(min=-1e30)  # a class that is out of the question is still open
+    scores = scores.clamp(min=-1e30)  # a class with a score of -inf can still be assigned
     labels = scores.argmax(1)
     is_open = torch.ones(classes, dtype=torch.bool, device=scores.device)
     while True:

@@ -1,4 +1,4 @@
-"""How much is worked on at a time, on each kind of device: speed and memory, never the result."""
+"""Block sizes for each kind of device. They affect speed and memory, never the result."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
 }
-FREE_SHARE = 0.25  # of the free memory that a block may take
-LEAST = 1 << 20  # cells of a block, however little memory is free
+FREE_SHARE = 0.25  # share of the free memory that a block may take
+LEAST = 1 << 20  # fewest cells of a block, even if little memory is free
 
 
 def block_size(name: str, device: torch.device) -> int:
-    """The usual size."""
+    """The usual size of such a block on the device."""
     return BLOCK_SIZES[name][device.type]
 
 
 def fitting_size(name: str, device: torch.device, cell_bytes: int, beside: int = 0) -> int:
-    """The usual size, or less where less memory is free.
+    """The usual size, or a smaller one if little memory is free.
 
     Args:
         name: In `BLOCK_SIZES`.
         device: Where the block will be.
-        cell_bytes: What each cell takes while it is worked on.
-        beside: Bytes that will be taken by then.
+        cell_bytes: Memory that the work takes for each cell.
+        beside: Bytes that something else will take.
     """
     usual, free = block_size(name, device), available(device)
     if free is None:
@@ -48,7 +48,7 @@ def fitting_size(name: str, device: torch.device, cell_bytes: int, beside: int =
 
 
 def available(device: torch.device) -> int | None:
-    """Bytes that are free on the device, as far as the system tells."""
+    """The free bytes of the device; None if the system does not tell."""
     if device.type == "cuda":
         import torch
 

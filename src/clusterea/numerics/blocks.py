@@ -1,4 +1,4 @@
-"""Dense blocks of a similarity matrix: their product, and their best cells both ways."""
+"""Dense blocks of a similarity matrix: their products, and the best cells of rows and columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from clusterea.numerics.dots import pair_dots
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-CELL_BYTES = 8  # of a block while its best cells are taken
-SPARE = 16  # cells looked at beyond k, where it is not clear which are the k best
-CLOSE = 1e-5  # more than the rounding of a product, if its factors are as given
+CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
+SPARE = 16  # cells beyond k that are compared exactly if rounding may decide which are the k best
+CLOSE = 1e-5  # more than the rounding error of a product (that of its factors not included)
 
 
 def block_product(left: Tensor, right: Tensor) -> Tensor:
-    """(m, n): the products of all rows; those of float16 are added up in float32."""
+    """(m, n): the dot products of all rows; those of float16 are summed in float32."""
     if left.dtype == torch.float16:
         return torch.mm(left, right.T, out_dtype=torch.float32)
     return left @ right.T
@@ -33,8 +33,8 @@ def best_of_block(
     """(cells,) rows and (cells,) columns: the k best of each row and the k best of each column.
 
     The block is s_i · t_j + shift_i + shift_j, computed in slabs. Products of tie vectors are
-    added, so ties are not decided by the order of rows. Where rounded products are too close to
-    tell, exact ones decide, so the slab size does not change the result.
+    added, so the order of rows does not decide ties. If rounded products are too close to each
+    other, exact ones decide, so the slab size does not change the result.
     """
     ties = tie_vectors(keys, seed).map(as_dimensions)
     sides = vectors.zip(ties).map(lambda side: torch.cat([side[0], side[1].to(side[0])], dim=1))
@@ -50,7 +50,7 @@ def best_of_block(
 
 
 def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -> Tensor:
-    """(m, k): for each row of `left` the rows of `right` with the largest products, shifted."""
+    """(m, k): for each row of `left`, the rows of `right` with the largest shifted products."""
     k = min(k, len(right))
     step = max(1, slab_cells // len(right))
     rounded = shift.float()
@@ -70,7 +70,7 @@ def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -
 
 
 def _exact(left: Tensor, right: Tensor, shift: Tensor, columns: Tensor, k: int) -> Tensor:
-    """(m, k): the best k of each row's columns, by exact products."""
+    """(m, k): the k best of each row's columns, by exact products."""
     own = torch.arange(len(columns), device=columns.device).repeat_interleave(columns.shape[1])
     pairs = own, columns.flatten()
     cosines = pair_dots(left[:, :-DIMENSIONS], right[:, :-DIMENSIONS], *pairs)

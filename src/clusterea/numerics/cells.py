@@ -18,7 +18,7 @@ from clusterea.numerics.ties import pair_hash
 from clusterea.types import Pair, Similarity
 
 Entries: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
-CELL_BYTES = 64  # that a cell takes while it is added
+CELL_BYTES = 64  # memory that an addition takes for each cell
 
 
 def from_cells(
@@ -28,8 +28,8 @@ def from_cells(
     order, firsts, keys = _distinct(rows, columns, num_entities)
     values = values.index_select(0, order)
     sums = values.index_select(0, firsts)
-    # A pair has a handful of cells. The second of every pair is added, then the third: so sums
-    # are the same to the last bit on every device.
+    # A pair has only a few cells. The second cell of every pair is added, then the third, and so
+    # on. So sums are the same to the last bit on every device.
     counts = torch.diff(firsts, append=firsts.new_tensor([len(values)]))
     several = (counts > 1).nonzero().flatten()
     step = 1
@@ -41,7 +41,7 @@ def from_cells(
 
 
 def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
-    """The matrix of parts that have no row in common. The list of parts is emptied.
+    """The matrix of several parts, no two of which share a row. Empties the list of parts.
 
     Parts are sorted one by one and written into the result, so that only one sorted part is in
     memory beside the parts and the result.
@@ -56,7 +56,7 @@ def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
         rows, others, scores = parts.pop()
         order = (rows * max(num_entities.target, 1) + others).argsort()
         rows = rows[order]
-        # Sorted by row: a cell's rank in its row is its rank in the part, less that of the first.
+        # The rank of a cell in its row is its position less that of the row's first cell.
         firsts = torch.searchsorted(rows, rows)
         positions = offsets[rows] + torch.arange(len(rows), device=rows.device) - firsts
         columns[positions], values[positions] = others[order], scores[order]
@@ -64,9 +64,9 @@ def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
 
 
 def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
-    """The sum, cell by cell: a cell of any is a cell of the result.
+    """The sum of the matrices. It has a cell wherever one of them has.
 
-    Works by slabs of rows, so that beside arguments and result little memory is needed.
+    Works on slabs of rows, so it needs little memory beside the arguments and the result.
     """
     first, *others = similarities
     for other in others:
@@ -80,7 +80,7 @@ def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
 
 
 def joined(one: Similarity, other: Similarity, slab_cells: int | None = None) -> Similarity:
-    """The cells of both; where both have one, that of the first."""
+    """The cells of both matrices; the value of the first where both have a cell."""
     return _by_slabs(partial(_merged, adding=False), one, other, slab_cells)
 
 
@@ -104,12 +104,12 @@ def _by_slabs(
     if len(columns) == 1:
         return Similarity(offsets, columns[0], values[0], one.num_entities)
     every = torch.cat(columns)
-    columns.clear()  # gigabytes, before as many are needed again
+    columns.clear()  # frees gigabytes before the next line needs as many
     return Similarity(offsets, every, torch.cat(values), one.num_entities)
 
 
 def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:
-    """All rows, in slabs of about so many cells: which rows, and the matrix of these."""
+    """All rows in slabs of about `slab_cells` cells: the range of rows, and their matrix."""
     for begin, end in _slabs(similarity.row_offsets, slab_cells):
         yield slice(begin, end), _some_rows(similarity, begin, end)
 
@@ -146,7 +146,7 @@ def _merged(one: Similarity, other: Similarity, *, adding: bool) -> Similarity:
     if adding:
         values[slots[~is_new]] += other.values[~is_new]
     added, new_values = came[is_new], other.values[is_new]
-    # A new cell moves on by the old cells before it, an old cell by the new ones.
+    # The position of a new cell is the number of old and new cells before it.
     positions = slots[is_new] + torch.arange(added.numel(), device=added.device)
     del slots, came, is_new
     is_old = torch.ones(kept.numel() + added.numel(), dtype=torch.bool, device=kept.device)
@@ -170,7 +170,7 @@ def union_of_directions(
     Args:
         nearest: From `knn.nearest`.
         entities: The entity of each row of the search, if not 0, 1, …
-        num_entities: Then, how many entities there are.
+        num_entities: How many entities there are; goes with `entities`.
         twice: Whether a pair found from both sides counts twice, as in the paper (section 4.4).
     """
     sizes = num_entities or nearest.map(lambda neighbors: len(neighbors.indices))
@@ -188,13 +188,13 @@ def union_of_directions(
 
 
 def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:
-    """2 v - r_T(row) - r_S(column), once for each cell (equation 15 on a sparse pattern)."""
+    """Sp-CSLS (section 4.4): each value v becomes 2 v - mean of its row - mean of its column."""
     shift = row_means[similarity.rows()] + column_means[similarity.columns]
     return replace(similarity, values=2 * similarity.values - shift)
 
 
 def min_max(similarity: Similarity) -> Similarity:
-    """The values moved and scaled to [0, 1]; where all are equal, to 1."""
+    """The similarity with its values scaled to [0, 1]; 1 if all are equal."""
     if not similarity.num_cells:
         return similarity
     low, high = similarity.values.aminmax()
@@ -203,7 +203,7 @@ def min_max(similarity: Similarity) -> Similarity:
 
 
 def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity:
-    """The same without the cells of these rows and of these columns."""
+    """The similarity without the cells of these rows and of these columns."""
     device, sizes = similarity.values.device, similarity.num_entities
     is_open = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
     is_open.source[rows.to(device)] = False
@@ -213,7 +213,7 @@ def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity
 
 
 def masked(similarity: Similarity, kept: Tensor) -> Similarity:
-    """The cells where `kept`, (cells,) bool, is true."""
+    """The similarity with only the cells where `kept`, (cells,) bool, is true."""
     counts = similarity.rows()[kept].bincount(minlength=similarity.num_entities.source)
     return Similarity(
         offsets_of(counts),
@@ -224,7 +224,7 @@ def masked(similarity: Similarity, kept: Tensor) -> Similarity:
 
 
 def row_order(similarity: Similarity, ties: Pair[Tensor], seed: int) -> Tensor:
-    """(cells,): the cells row by row, the largest first, equal ones by falling `pair_hash`."""
+    """(cells,): the order by row, then by descending value, then by descending `pair_hash`."""
     rows = similarity.rows()
     keys, order = ((rows << 32) - _levels(similarity.values)).sort(stable=True)
     equal = keys[1:] == keys[:-1]
@@ -238,18 +238,18 @@ def row_order(similarity: Similarity, ties: Pair[Tensor], seed: int) -> Tensor:
 
 
 def _levels(values: Tensor) -> Tensor:
-    """(cells,) int64 of 32 bits: in the order of the values."""
+    """(cells,) int64: 32-bit integers that sort like the values."""
     if values.dtype == torch.float64:
         levels: Tensor = torch.unique(values, return_inverse=True)[1]
         return levels
-    bits = (values.float() + 0.0).view(torch.int32)  # adding makes -0.0 the same as 0.0
+    bits = (values.float() + 0.0).view(torch.int32)  # the sum turns -0.0 into 0.0
     return torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
 
 
 def _distinct(
     rows: Tensor, columns: Tensor, num_entities: Pair[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The order of cells by pair, where each pair begins in it, and the pairs: row · n + column."""
+    """The order of cells by pair, where each pair starts in it, and the pairs: row · n + column."""
     keys, order = (rows * num_entities.target + columns).sort(stable=True)
     new = torch.cat([keys.new_ones(min(1, len(keys)), dtype=torch.bool), keys[1:] != keys[:-1]])
     firsts = new.nonzero().flatten()
@@ -264,7 +264,7 @@ def _from_sorted(keys: Tensor, values: Tensor, num_entities: Pair[int]) -> Simil
 
 
 def _keys(similarity: Similarity) -> Tensor:
-    """(cells,) int64: row · n + column, rising."""
+    """(cells,) int64: row · n + column, ascending."""
     return similarity.rows() * max(similarity.num_entities.target, 1) + similarity.columns
 
 

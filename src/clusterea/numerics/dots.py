@@ -1,4 +1,4 @@
-"""Dot products of chosen pairs of rows, the same in any order of summing."""
+"""Dot products of chosen pairs of rows."""
 
 from __future__ import annotations
 

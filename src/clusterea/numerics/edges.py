@@ -1,7 +1,7 @@
-"""What happens on edges, a chunk of edges at a time, forwards and backwards.
+"""Operations on edges and their gradients, computed a chunk of edges at a time.
 
-An edge has a sender and a kind. Autograd would keep half a dozen tensors of (edges, channels,
-dim); here nothing of that size outlives its chunk, and on a CPU a chunk stays in the cache.
+An edge has a sender and a kind. Autograd would keep half a dozen tensors of (edges, channels, dim).
+Here tensors are as long as a chunk, which on a CPU fits in the cache.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def reflect_and_sum(
     receiver: Tensor,
     num_receivers: int,
 ) -> Tensor:
-    """(receivers, channels, dim): the sum of attention times the reflected states of senders.
+    """(receivers, channels, dim): the attention-weighted sum of the senders' reflected states.
 
     The reflection of h at the hyperplane with unit normal a is h - 2 (h·a) a.
 
@@ -47,7 +47,7 @@ def reflect_and_sum(
         attention: (edges, channels).
         sender: (edges,): rows of `states`.
         kind: (edges,): rows of `axes`.
-        receiver: (edges,): rows of the result, rising.
+        receiver: (edges,): rows of the result, ascending.
         num_receivers: How many rows the result has.
     """
     result: Tensor = _ReflectAndSum.apply(  # type: ignore[no-untyped-call]
@@ -119,7 +119,7 @@ class _ReflectAndSum(torch.autograd.Function):
             sent = states.index_select(0, sender[chunk])
             axis = axes.index_select(0, kind[chunk]).unsqueeze(1)
             slope = gradients[0].index_select(0, receiver[chunk])
-            # A reflection is its own transpose: the slope is reflected as the state was.
+            # A reflection is its own transpose, so the gradient is reflected like the state.
             sent_dot, slope_dot = _dots(sent, axis), _dots(slope, axis)
             weight = attention[chunk].unsqueeze(2)
             crossed = 2 * sent_dot * slope_dot

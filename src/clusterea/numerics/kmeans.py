@@ -1,4 +1,4 @@
-"""k-means: Lloyd's rounds from k-means++ starts, and clusters of bounded size."""
+"""k-means: Lloyd's algorithm with k-means++ starts and clusters of bounded size."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def kmeans(
     starts: int = 1,
     largest_share: float | None = None,
 ) -> Tensor:
-    """(n,) int64: the cluster of each point, nearest by Euclidean distance.
+    """(n,) int64: the cluster of each point.
 
-    A cluster that runs empty begins anew at the point that lies farthest from its center. With
-    fewer distinct points than clusters some stay empty, which is no error.
+    A cluster without points starts again at the point farthest from its center. If there are fewer
+    distinct points than clusters, some stay empty.
 
     Args:
         points: (n, dim).
         num_clusters: How many clusters, at least 1.
-        generator: On the host; decides the starts.
-        rounds: At most so many rounds.
-        tolerance: A round that moves the centers by no more than this, in squared distance and in
-            all, is the last.
-        starts: So many are run on at most `TRIED_ON` points; the one with the least distances in
-            all goes on with all points.
-        largest_share: No cluster may have more points than this times the mean: where one has, the
-            rounds go on with a capped assignment.
+        generator: On the host; draws the starts.
+        rounds: The most rounds.
+        tolerance: The last round is the one that moves the centers by no more than this, summed
+            over squared distances.
+        starts: How many starts are compared, on at most `TRIED_ON` points. The one with the least
+            total distance continues on all points.
+        largest_share: The largest cluster, as a multiple of the mean. If one is larger, more
+            rounds follow, which assign points with that bound.
     """
     if len(points) == 0 or num_clusters == 1:
         return points.new_zeros(len(points), dtype=torch.int64)
@@ -72,7 +72,7 @@ Assign = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 def _lloyd(
     points: Tensor, centers: Tensor, assign: Assign, rounds: int, tolerance: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Labels, centers, and the squared distance of each point to its own."""
+    """Labels, centers, and the squared distance of each point to its center."""
     labels, distances = assign(points, centers)
     for _ in range(rounds):
         moved = _means(points, labels, distances, len(centers))
@@ -85,7 +85,7 @@ def _lloyd(
 
 
 def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -> Tensor:
-    """(clusters, dim): each next center is a point drawn with its squared distance as weight."""
+    """(clusters, dim): k-means++: points are drawn by squared distance to the centers so far."""
     draws = torch.rand(num_clusters, generator=generator, dtype=torch.float64).tolist()
     chosen = [int(draws[0] * len(points))]
     distances = points.new_full((len(points),), torch.inf)
@@ -93,7 +93,7 @@ def _spread_out(points: Tensor, num_clusters: int, generator: torch.Generator) -
         latest = (points - points[chosen[-1]]).square_().sum(1)
         distances = torch.minimum(distances, latest)
         sums = distances.double().cumsum(0)
-        # Where all distances are zero, any point is as good: the draw picks one.
+        # If all distances are zero, every point is equally likely.
         found = torch.searchsorted(sums, sums[-1] * draw, right=True)
         known = int(found) if float(sums[-1]) > 0 else int(draw * len(points))
         chosen.append(min(known, len(points) - 1))
@@ -118,8 +118,8 @@ def _nearest(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
 def _means(points: Tensor, labels: Tensor, distances: Tensor, num_clusters: int) -> Tensor:
     """(clusters, dim): the mean of each cluster."""
     counts = labels.bincount(minlength=num_clusters)
-    # A product adds in a fixed order, which index_add on a GPU does not; and it reads the points
-    # once, where a sparse product with so few and long rows would crawl.
+    # Unlike index_add on a GPU, a product adds in a fixed order. A sparse product with so few and
+    # long rows would be slow.
     members = torch.zeros(num_clusters, len(points), dtype=points.dtype, device=points.device)
     members[labels, torch.arange(len(points), device=points.device)] = 1
     centers = members @ points / counts.clamp(min=1).unsqueeze(1)

@@ -1,7 +1,7 @@
 """Nearest neighbors of both directions in one pass over the blocks of the similarity matrix.
 
-For each block, the maxima of groups of columns and of groups of rows are computed. Only a group
-whose maximum beats the row's candidates so far is looked into, so few cells are compared singly.
+For each block, the maxima of groups of columns and of groups of rows are computed. The cells of a
+group are compared only if its maximum beats the row's candidates so far.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from clusterea.numerics.blocks import block_product
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-CELL_BYTES = 8  # of a block while its best cells are taken
-GROUP = 64  # cells of one maximum, at most; blocks are padded to a multiple of it
-WHOLE = 40  # times the columns wanted: with no more rows, products with all of them are quicker
-SPARE = 16  # cells kept beyond k: products are rounded, and ties weigh in
+CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
+GROUP = 64  # most cells of a group; blocks are padded to a multiple of it
+WHOLE = 40  # up to so many rows for each column wanted, products with all rows are faster
+SPARE = 16  # cells kept beyond k, because products are rounded and contain tie vectors
 
-OnStep: TypeAlias = Callable[[int, int], None]  # how far, of how much
+OnStep: TypeAlias = Callable[[int, int], None]  # steps done, steps in all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class Neighbors:
     """The nearest rows of the other side for each row, nearest first."""
 
     indices: Tensor  # (rows, k) int64
-    values: Tensor  # (rows, k) float32: cosines, falling
+    values: Tensor  # (rows, k) float32: cosines, descending
 
     def first(self, count: int) -> Neighbors:
         """The `count` nearest of each row."""
@@ -64,20 +64,20 @@ def nearest(
 
     The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
     float64. Of equal cosines, the one with the larger product of tie vectors comes first. So the
-    result does not depend on blocks, device or ids, unless more than `spare` cosines are equal to
-    the last of a row: which of these are taken may then depend on the device.
+    result does not depend on blocks, device or ids. There is one exception: if more than `spare`
+    cosines equal the last of a row, the device may decide which of them are taken.
 
     Args:
         source: (m, dim): rows of unit length, on host or device, float32 or float16.
         target: (n, dim): likewise.
         k: How many; all of the other side, where it has fewer.
         ties: (m,) and (n,): the entities' keys.
-        seed: Another seed, another order of ties.
+        seed: Of the order of ties.
         device: Where to work, and where the result will be; that of `source` if not given.
         block: Rows and columns of a block. Changes nothing but speed and memory.
-        block_cells: Or else how many cells it has at most.
+        block_cells: The most cells of a block, if `block` is not given.
         spare: How many cells of a row beyond k are scored in float64.
-        progress: Called with the number of blocks done, and of all.
+        progress: Called with the number of blocks done and of all blocks.
     """
     device = device or source.device
     sizes = Pair(len(source), len(target))
@@ -126,20 +126,20 @@ class _Best:
         self.cells = torch.full((rows, 2 * width), -torch.inf, device=device)
         self.columns = torch.zeros(rows, 2 * width, dtype=torch.int32, device=device)
         self.filled = torch.zeros(rows, dtype=torch.int64, device=device)  # of the second half
-        self.floor = torch.full((rows,), -torch.inf, device=device)  # a cell must be above
+        self.floor = torch.full((rows,), -torch.inf, device=device)  # cells must exceed it
 
     def offer(self, block: Tensor, begin: int) -> None:
-        """Takes what it needs of a (rows, columns) block whose first column is `begin`."""
+        """Adds the best cells of a (rows, columns) block whose first column is `begin`."""
         rows, columns = block.shape
         group = GROUP
         while group > 1 and columns < 3 * group * self.width:
             group //= 2
-        # Cells a stride apart form a group: maxima are then of whole vectors on every device.
+        # A group has cells a stride apart, so that maxima are of whole vectors on every device.
         groups = block.view(rows, group, columns // group)
         maxima = _maxima(block, group)  # (rows, groups)
         promising = (maxima > self.floor.unsqueeze(1)).nonzero()
         if len(promising) * group > 4 * self.width * rows and maxima.shape[1] >= self.width:
-            # As many groups have a cell that is no worse than this.
+            # `width` groups have a cell of at least this value.
             bound = maxima.topk(self.width, dim=1, sorted=False).values.amin(1)
             below = torch.nextafter(bound, torch.full_like(bound, -torch.inf))
             self.floor = torch.maximum(self.floor, below)
@@ -158,7 +158,7 @@ class _Best:
         return self.columns[:, : self.width]
 
     def _add(self, rows: Tensor, columns: Tensor, cells: Tensor) -> None:
-        """Puts cells behind their rows' best; `rows` rise."""
+        """Stores cells behind the best of their rows; `rows` is ascending."""
         while len(rows):
             offsets = torch.searchsorted(rows, self.every)
             slots = (self.filled - offsets[:-1])[rows] + torch.arange(len(rows), device=rows.device)
@@ -178,7 +178,7 @@ class _Best:
         self.columns[rows, slots + self.width] = columns
 
     def _merge(self, rows: Tensor) -> None:
-        """Makes the best of both halves the first half of these rows."""
+        """Moves the best cells of both halves of these rows to the first half."""
         best = self.cells[rows].topk(self.width, dim=1, sorted=False)
         self.columns[rows, : self.width] = self.columns[rows].gather(1, best.indices)
         self.cells[rows, : self.width] = best.values
@@ -196,13 +196,13 @@ def _maxima(block: Tensor, group: int) -> Tensor:
 
 
 def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
-    """(padded rows, dim + DIMENSIONS): the rows from `begin` as factors of products.
+    """(padded rows, dim + DIMENSIONS): the rows with their tie vectors as further dimensions.
 
-    float16 on a GPU, float32 on a CPU, with the tie vectors as further dimensions.
+    float16 on a GPU, float32 on a CPU. `begin` is the index of the first row in `ties`.
     """
     count, dim = rows.shape
     kind = torch.float16 if ties.device.type == "cuda" else torch.float32
-    aligned = dim + DIMENSIONS + -dim % 8  # as tensor cores like it
+    aligned = dim + DIMENSIONS + -dim % 8  # a multiple of 8 is faster
     result = torch.zeros(_padded(count), aligned, dtype=kind, device=ties.device)
     result[:count, :dim] = rows.to(ties.device)
     result[:count, dim : dim + DIMENSIONS] = as_dimensions(ties[begin : begin + count])
@@ -212,14 +212,14 @@ def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
 
 
 def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
-    """The best k of the chosen columns of each row, by their cosines in float64."""
+    """The k best of the chosen columns of each row, by their cosines in float64."""
     count, width = chosen.shape
     k = min(k, width)
     indices = torch.empty(count, k, dtype=torch.int64, device=chosen.device)
     values = torch.empty(count, k, device=chosen.device)
     cosines = _dots(rows, others, chosen).float()
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
-        # Eight products of 11-bit numbers are exact in float64: no order of summing shows.
+        # The sum of eight products of 11-bit numbers is exact in float64, in any order.
         tied = _dots(ties.source[part], ties.target, chosen[part])
         order = tied.argsort(1, descending=True)
         best = cosines[part].gather(1, order).sort(stable=True, dim=1, descending=True)
@@ -247,19 +247,19 @@ def _dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
 
 
 def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
-    """Parts of so many rows that they hold a block of numbers, if each holds `numbers`."""
+    """Slices of rows that hold about a block of numbers, with `numbers` numbers in each row."""
     step = max(1, block_size("pair products", device) // numbers)
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
 def _block(sizes: Pair[int], cells: int) -> Pair[int]:
-    """Blocks of about one size and at most so many cells, twice as wide as high if they can be."""
+    """Rows and columns of equal blocks with at most `cells` cells, about twice as wide as high."""
     columns = _even(sizes.target, isqrt(2 * cells))
     return Pair(_even(sizes.source, cells // columns), columns)
 
 
 def _even(size: int, limit: int) -> int:
-    """The step that cuts `size` into the fewest parts within the limit, all alike."""
+    """The step that cuts `size` into the fewest equal parts of at most `limit`."""
     return -(-size // -(-size // limit))
 
 
@@ -268,6 +268,6 @@ def _padded(size: int) -> int:
 
 
 def none_found(rows: int, device: torch.device) -> Neighbors:
-    """Where the other side has nobody."""
+    """The result if the other side is empty."""
     empty = torch.empty(rows, 0, device=device)
     return Neighbors(empty.long(), empty)

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbors by inverted lists: most of them, in far less time.
+"""Approximate nearest neighbors by inverted lists (IVF): faster, but some neighbors are missed.
 
 Both sides are cut into lists around common centers. The rows of a list are compared with the lists
 of the other side that are nearest to their mean, in one matrix product.
@@ -27,8 +27,8 @@ from clusterea.numerics.segments import offsets_of
 from clusterea.numerics.ties import as_dimensions, tie_vectors
 from clusterea.types import Pair
 
-GROUP = 32  # cells of one maximum
-ROWS_AT_ONCE = 8192  # rows whose center is looked for together
+GROUP = 32  # cells of a group
+ROWS_AT_ONCE = 8192  # rows that are assigned to centers at a time
 
 
 @torch.no_grad()
@@ -55,12 +55,12 @@ def nearest_approximate(
         target: (n, dim): likewise.
         k: How many; all of the other side, where it has fewer.
         ties: (m,) and (n,): the entities' keys.
-        seed: Another seed, another order of ties.
-        compared: With how many rows of the other side a row is compared, at least.
+        seed: Of the order of ties.
+        compared: The fewest rows of the other side that a row is compared with.
         sample: Rows for each center that the centers are fitted to.
-        rounds: Of k-means, which moves the centers.
+        rounds: Of k-means, which fits the centers.
         spare: How many cells of a row beyond k are scored in float64.
-        progress: Called with the number of lists done, and of all.
+        progress: Called with the number of lists done and of all lists.
     """
     sides = Pair(source, target)
     sizes = sides.map(len)
@@ -113,7 +113,7 @@ def _searched(
     compared: int,
     tell: Callable[[], None],
 ) -> Tensor:
-    """(source rows, width) int32: the nearest targets that were looked at, in no order."""
+    """(source rows, width) int32: the nearest of the targets compared, in no order."""
     chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
     mine, theirs, products = _Room(), _Room(), _Room()
     for number in range(lists.source.count):
@@ -132,20 +132,20 @@ def _searched(
 
 
 class _Room:
-    """Memory that is used again: to touch it for the first time takes as long as to fill it."""
+    """A buffer that is used again: first access to new memory takes as long as filling it."""
 
     def __init__(self) -> None:
         self._numbers = torch.empty(0)
 
     def shaped(self, rows: int, columns: int) -> Tensor:
-        """(rows, columns) float32: what was there before is still in it."""
+        """(rows, columns) float32 with old values in it."""
         if self._numbers.numel() < rows * columns:
             self._numbers = torch.empty(rows * columns)
         return self._numbers[: rows * columns].view(rows, columns)
 
 
 def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room, multiple: int = 1) -> Tensor:
-    """(rows, padded to a multiple; dim and more): these rows of a side, as factors of products."""
+    """(padded rows, dim + DIMENSIONS): rows of a side with their tie vectors; zeros as padding."""
     dim = side.shape[1]
     result = room.shaped(-(-len(rows) // multiple) * multiple, dim + ties.shape[1])
     torch.index_select(side, 0, rows, out=result[: len(rows), :dim])
@@ -157,7 +157,7 @@ def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room, multiple: in
 def _best(cells: Tensor, width: int) -> Tensor:
     """(rows, width) int64: the columns of the largest cells of each row, in no order.
 
-    They lie in the groups with the largest maxima. Cells a stride apart form a group.
+    They are in the groups with the largest maxima. A group has cells a stride apart.
     """
     count = cells.shape[1] // GROUP
     if count < width:
@@ -171,7 +171,7 @@ def _best(cells: Tensor, width: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lists:
-    """The rows of a side, list after list; the last list has the rows that are zero."""
+    """The rows of a side, list after list; rows of zeros are in the last list."""
 
     members: Tensor  # (rows,) int64
     offsets: Tensor  # (lists + 1,) int64
@@ -190,18 +190,18 @@ class _Lists:
         return self.members[self.offsets[number] : self.offsets[number + 1]]
 
     def nearest_to(self, mean: Tensor, centers: Tensor, count: int) -> Tensor:
-        """(rows,) int64: those of the nearest lists, whole, until they are enough."""
+        """(rows,) int64: the rows of the nearest lists that together have `count` rows or more."""
         order = (centers @ mean).argsort(descending=True, stable=True)
-        order = torch.cat([order, order.new_tensor([len(centers)])])  # zeros tell nothing
+        order = torch.cat([order, order.new_tensor([len(centers)])])  # rows of zeros
         sizes = self.offsets.diff()[order]
         taken = order[: int(torch.searchsorted(sizes.cumsum(0), count)) + 1]
         return torch.cat([self.members_of(number) for number in taken.tolist()])
 
 
 def _centers(sides: Pair[Tensor], ties: Pair[Tensor], sample: int, rounds: int) -> Tensor:
-    """(lists, dim): about as many as a list has rows.
+    """(lists, dim): the centers. There are about as many lists as rows in a list.
 
-    They are fitted to rows chosen by their keys, not by their ids.
+    Centers are fitted to rows chosen by their keys, not by their ids.
     """
     count = isqrt(sum(map(len, sides)))
     drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: sample * count // 2]])
@@ -210,17 +210,17 @@ def _centers(sides: Pair[Tensor], ties: Pair[Tensor], sample: int, rounds: int) 
     for _ in range(rounds):
         labels = _labels(points, centers)
         sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
-        # A list that has run empty stays where it was.
+        # The center of an empty list stays where it is.
         centers = torch.where(sums.any(1, keepdim=True), normalize(sums, dim=1), centers)
     return centers
 
 
 def _labels(rows: Tensor, centers: Tensor) -> Tensor:
-    """(rows,) int64: the list of each, by its cosines with the centers; zeros come after all."""
+    """(rows,) int64: the list of each row, that of the nearest center; the last for zeros."""
     labels = torch.cat([(part @ centers.T).argmax(1) for part in _parts(rows, ROWS_AT_ONCE)])
     return torch.where(rows.any(1), labels, len(centers))
 
 
 def _parts(rows: Tensor, most: int) -> Sequence[Tensor]:
-    """The rows, at most so many at a time, but one at least."""
+    """The rows in parts of at most `most` rows; one row at least."""
     return torch.split(rows, max(1, most))

@@ -28,7 +28,7 @@ def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tens
     low, end = similarity.row_offsets[sources], similarity.row_offsets[sources + 1]
     high = end
     for _ in range(int(similarity.row_offsets.diff().max()).bit_length()):
-        middle = (low + high) // 2  # the last column's own position at most, where low < high
+        middle = (low + high) // 2
         below = (columns[middle.clamp(max=columns.numel() - 1)] < targets) & (low < high)
         low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
     at = low.clamp(max=columns.numel() - 1)
@@ -45,7 +45,7 @@ def verdicts(links: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
         known: (m, 2), one-to-one.
     """
     is_judged = torch.isin(links[:, 0], known[:, 0]) | torch.isin(links[:, 1], known[:, 1])
-    # One number for a pair: no id reaches the width, so no two pairs share a number.
+    # Each pair as one number. The width is larger than any target id, so numbers are distinct.
     ids = torch.cat([links, known])[:, 1]
     width = int(ids.max()) + 1 if len(ids) else 1
     keys = (pairs[:, 0] * width + pairs[:, 1] for pairs in (links, known))

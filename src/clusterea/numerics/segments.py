@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-UNITS_OF_ONE = 2.0**30  # of `unordered_sum`
+UNITS_OF_ONE = 2.0**30  # fixed-point scale of `unordered_sum`
 
 
 def lengths(offsets: Tensor) -> Tensor:
@@ -19,12 +19,12 @@ def offsets_of(counts: Tensor) -> Tensor:
 
 
 def owners(offsets: Tensor, rows: int) -> Tensor:
-    """(rows,): the segment of each row. `rows` is the last offset: given, a GPU need not wait."""
+    """(rows,): the segment of each row. Passing `rows`, the last offset, saves a GPU a wait."""
     return torch.repeat_interleave(lengths(offsets), output_size=rows)
 
 
 def ranges(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """(total,) each: the numbers of all ranges, one range after the other: range index, number."""
+    """(total,) each: the index of a range, and a number in it, for all ranges one by one."""
     offsets = offsets_of(counts)
     owner = owners(offsets, int(offsets[-1]))
     numbers = torch.arange(len(owner), device=owner.device)
@@ -37,9 +37,10 @@ def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
 
 
 def unordered_sum(values: Tensor, owners: Tensor, size: int) -> Tensor:
-    """(size,) float64: the sum of each owner's values, rounded to 2^-30, in any order.
+    """(size,) float64: the sum of each owner's values, each rounded to 2^-30.
 
-    Integers are added, so the sum is the same on every device and in every order. |sums| < 2^33.
+    Integers are added, so the sum is the same on every device and in every order. It must be less
+    than 2^33.
     """
     fixed = (values.double() * UNITS_OF_ONE).round().long()
     return fixed.new_zeros(size).index_add_(0, owners, fixed).double() / UNITS_OF_ONE

@@ -1,4 +1,4 @@
-"""Sinkhorn: a similarity matrix scaled until all rows and all columns have equal sums.
+"""Sinkhorn: scales the rows and columns of a similarity matrix until their sums are equal.
 
 With S the cosines of m source rows and n target columns, the kernel is K = exp((S - 1) / T): 1 for
 equal vectors, less for all others. A cell of the result is u_i K_ij v_j, from `rounds` alternations
@@ -6,8 +6,8 @@ that begin with v = 1:
 
     u = 1 / (K v + c),    v = 1 / (Kᵀ u + d).
 
-c and d are the outside options, what a row or column could have instead of a partner: the kernel's
-value at some similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is matched only where
+c and d are the outside options, which stand for having no partner: the kernel's value at some
+similarity, o_i or o_j; 0 in the plain form. As T falls, a pair is matched only where
 its cost 1 - S_ij is less than that of leaving both outside, (1 - o_i) + (1 - o_j). With exp(S / T)
 instead of K the condition would be S_ij > o_i + o_j, which is nearly never met.
 
@@ -38,18 +38,18 @@ from clusterea.types.pair import Pair
 
 SAME = 1.0  # the similarity at which the kernel is 1
 
-# What float32, from e^-87.3 to e^88.7, is sure to hold. Divide every row of the kernel by its
-# largest cell, then every column: all cells lie in [e^-R, 1], and each row and column holds a 1.
-# Let R ≤ 110, store cells times e^24, and multiply with vectors whose largest entry is e^lift,
-# lift = 64 - log(size). Then
+# How the kernel fits in float32, whose range is e^-87.3 to e^88.7. Divide every row of the kernel
+# by its largest cell, then every column: all cells lie in [e^-R, 1], and each row and each column
+# holds a 1. Let R ≤ 110, store cells times e^24, and multiply with vectors whose largest entry is
+# e^lift, lift = 64 - log(size). Then
 # - a cell is at least e^(24 - 110) = e^-86: none is lost;
 # - a sum is at most size · e^(24 + lift) = e^88: none overflows;
 # - a sum is at least e^-86 · e^lift, by the cell that meets the largest entry: none vanishes;
 # - entries lost below e^-87 take at most size · e^(24 - 87) from it: a share of size² · e^-41,
 #   which is 1e-8 at 60,000 and 1e-6 at a million.
-# Nothing is asked of potentials and outside options: between two products they are logarithms,
-# in float64, as rounding them at 80 would cost more than all the sums.
-# For cosines R ≤ 2 / T, so that a temperature of 1 / 55 = 0.0182 or more always fits.
+# Potentials and outside options have no such bound: between two products they are kept as float64
+# logarithms. (float32 would round a logarithm of 80 by more than all the sums do.)
+# For cosines R ≤ 2 / T, so a temperature of 1 / 55 = 0.0182 or more always fits.
 WIDEST = 110.0
 CELL_LIFT = 24.0
 SUM_LIFT = 88.0
@@ -57,10 +57,10 @@ SUM_LIFT = 88.0
 
 @dataclass(frozen=True, slots=True)
 class Potentials:
-    """What scales a matrix: the log of a cell is S_ij / temperature + source_i + target_j.
+    """The scaling of a matrix: the log of a cell is S_ij / temperature + source_i + target_j.
 
     They are log u and log v, each less half of the kernel's constant 1 / temperature. In the plain
-    form a factor can move from u to v; here the means of the two are equal.
+    form a factor is free to move from u to v; it is set so that the means of the two are equal.
     """
 
     source: Tensor  # (m,)
@@ -80,16 +80,16 @@ def values(
 def sinkhorn(
     similarity: Tensor, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
 ) -> Potentials:
-    """The potentials after `rounds` rounds, in the memory of the one matrix, which is overwritten.
+    """The potentials after `rounds` rounds. Overwrites `similarity`, to save memory.
 
-    Each round is two matrix-vector products with the kernel where float32 can hold it, and
-    otherwise, or where the matrix is in half precision, what `sinkhorn_log` does.
+    Each round is two matrix-vector products with the kernel. If float32 can't hold the kernel, or
+    the matrix is in half precision, rounds are those of `sinkhorn_log`.
 
     Args:
-        similarity: (m, n): cosines; CONSUMED: what it holds afterwards is of no use.
+        similarity: (m, n): cosines. OVERWRITTEN: don't use it afterwards.
         temperature: T; the smaller, the nearer to a one-to-one assignment.
         rounds: How often rows and columns are scaled; 0 leaves the kernel as it is.
-        outside: (m,) and (n,): the similarity that stands for staying outside; None for none.
+        outside: (m,) and (n,): the similarity that stands for having no partner; None for none.
 
     Raises:
         InputError: A similarity is NaN or infinite.
@@ -123,10 +123,10 @@ def sinkhorn_of_products(
 ) -> Potentials:
     """`sinkhorn` of the products of all rows, with a kernel of bfloat16: half the memory and time.
 
-    The products are made in slabs of rows, twice, and never all there. bfloat16 has the range of
-    float32, so nothing is lost or overflows. A cell is rounded by 0.4 % at most, as if its
-    similarity were off by 0.004 T, and potentials are off by about as much. Vectors are split into
-    two such numbers, and sums are float32's.
+    The products are computed twice, in slabs of rows, and are never all in memory. bfloat16 has the
+    range of float32, so nothing is lost or overflows. A cell is rounded by 0.4 % at most, as if its
+    similarity were off by 0.004 T, and potentials are off by about as much. A vector is split into
+    two of bfloat16, and sums are in float32.
 
     Args:
         source: (m, dim), float16 or float32.
@@ -134,8 +134,8 @@ def sinkhorn_of_products(
         temperature: As in `sinkhorn`.
         rounds: As in `sinkhorn`.
         outside: As in `sinkhorn`.
-        slab_cells: Of the products made at a time. Another number changes the result by no more
-            than rounding to bfloat16 does.
+        slab_cells: Products computed at a time. It changes the result by no more than rounding to
+            bfloat16 does.
     """
     rows, columns = len(source), len(target)
     if not (rounds and rows and columns):
@@ -152,11 +152,11 @@ def sinkhorn_of_products(
         cells.sub_(row_best[slab].unsqueeze(1))
         column_best = torch.maximum(column_best, cells.amax(0))
         least = torch.minimum(least, cells.amin(0))
-        del cells  # before the next ones are made
+        del cells  # frees memory for the next ones
     width = (column_best - least).amax().item() / temperature
-    if not width <= WIDEST:  # or no number at all
+    if not width <= WIDEST:  # or NaN
         return sinkhorn(block_product(source, target), temperature, rounds, outside)
-    # Rows begin where tensor cores can read them.
+    # Tensor cores need rows of a multiple of 8.
     kernel = torch.zeros(rows, columns + -columns % 8, dtype=torch.bfloat16, device=source.device)
     for slab in slabs:
         cells = block_product(source[slab], target).sub_(row_best[slab].unsqueeze(1))
@@ -177,13 +177,13 @@ def _kernel_rounds(
 
     Args:
         kernel: (m, n or more): exp((S_ij - row_i - column_j) / T + CELL_LIFT); zeros beyond n.
-        best: (m,) and (n,): those rows and columns.
+        best: (m,) and (n,): row_i and column_j.
         temperature: T.
         rounds: One or more.
         outside: As in `sinkhorn`.
     """
-    # S_ij / T = log kernel_ij + row_i + column_j: `source` and `target` are the potentials of the
-    # kernel, more by `row` and `column` than those of the similarity.
+    # S_ij / T = log kernel_ij + row_i + column_j. So `source` and `target`, the potentials of the
+    # kernel, are those of the similarity plus `row` and `column`.
     row = best.source.double() / temperature - CELL_LIFT
     column = best.target.double() / temperature
     sizes = best.map(len)
@@ -202,9 +202,9 @@ def _kernel_rounds(
 def sinkhorn_log(
     similarity: Tensor, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
 ) -> Potentials:
-    """The same in the log domain, at any temperature and precision; `similarity` stays as it is.
+    """`sinkhorn` in the log domain, for any temperature and precision. Keeps `similarity`.
 
-    Works by slabs of rows, one pass over the matrix a round; half precision is computed in float32.
+    Each round is one pass over slabs of rows. Half precision is computed in float32.
     """
     if similarity.numel() and not all(bound.isfinite() for bound in similarity.aminmax()):
         raise _not_finite("similarity")
@@ -238,7 +238,7 @@ def _log_rounds(
 def _log_options(
     sizes: Pair[int], device: torch.device, temperature: float, outside: Pair[Tensor] | None
 ) -> Pair[Tensor]:
-    """(m,) and (n,): log c and log d, less their half of the constant; -inf for none."""
+    """(m,) and (n,): log c and log d, each less half of the kernel's constant; -inf for none."""
     if outside is None:
         none = torch.full((), -torch.inf, dtype=torch.float64, device=device)
         return sizes.map(none.expand)
@@ -249,12 +249,12 @@ def _log_options(
 
 
 def _log_row_sum(sizes: Pair[int], outside: Pair[Tensor] | None) -> float:
-    """What rows are scaled to. Plain ones to n / m: at 1 the potentials would drift each round."""
+    """The log of the sum of rows: plain, n / m, since with 1 the potentials would drift."""
     return math.log(sizes.target / sizes.source) if outside is None else 0.0
 
 
 def _log_product(kernel: Tensor, logs: Tensor, lift: float) -> Tensor:
-    """log(kernel · exp(logs)), without a vector that float32 can't hold."""
+    """log(kernel · exp(logs)), without overflow in float32."""
     top = logs.amax() - lift
     vector = (logs - top).exp_()
     if kernel.dtype == torch.bfloat16:
@@ -263,8 +263,8 @@ def _log_product(kernel: Tensor, logs: Tensor, lift: float) -> Tensor:
 
 
 def _split_product(kernel: Tensor, vector: Tensor) -> Tensor:
-    """(rows,) float32: a bfloat16 kernel times a vector, of which it sees twice as many bits."""
-    parts = kernel.new_zeros(kernel.shape[1], 8)  # two columns, and as many as make them quick
+    """(rows,) float32: a bfloat16 kernel times a vector, split into two of bfloat16."""
+    parts = kernel.new_zeros(kernel.shape[1], 8)  # two columns; eight are faster on tensor cores
     high = vector.to(kernel.dtype)
     parts[: len(vector), 0] = high
     parts[: len(vector), 1] = vector - high
@@ -276,7 +276,7 @@ def _split_product(kernel: Tensor, vector: Tensor) -> Tensor:
 def _potentials(
     source: Tensor, target: Tensor, dtype: torch.dtype, outside: Pair[Tensor] | None
 ) -> Potentials:
-    """The potentials; where the factor between them is free, with equal means."""
+    """The potentials; without outside options, with equal means."""
     if outside is None and len(source) and len(target):
         excess = (source.mean() - target.mean()) / 2
         source, target = source - excess, target + excess

@@ -1,6 +1,6 @@
 """Sparse times dense, with a backward pass that is again sparse times dense.
 
-Nothing of the size cells × dim is made: gathering rows and adding them up would make it twice.
+No tensor of size cells × dim is made; gathering rows and adding them up would make two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
 
 with warnings.catch_warnings():
-    # torch says once in a process that its CSR tensors are in beta; nobody can act on it.
+    # torch warns once in a process that its CSR tensors are in beta. A user can't change that.
     warnings.simplefilter("ignore", UserWarning)
     torch.sparse_csr_tensor(torch.zeros(1, dtype=torch.int64), [], torch.zeros(0), size=(0, 0))
 
@@ -72,7 +72,7 @@ class SparseMatrix:
         )
 
     def compact(self) -> tuple[SparseMatrix, Tensor]:
-        """The same without its empty columns, and which columns are left, rising."""
+        """The matrix without its empty columns, and the indices of the others, ascending."""
         kept, columns = torch.unique(self.columns, return_inverse=True)
         return SparseMatrix(self.offsets, columns, self.values, len(kept)), kept
 
@@ -82,7 +82,7 @@ class SparseMatrix:
         return result
 
     def apply(self, dense: Tensor) -> Tensor:
-        """(rows, dim): the same without a gradient."""
+        """(rows, dim): this matrix times `dense`, without a gradient."""
         matrix = torch.sparse_csr_tensor(
             self.offsets,
             self.columns,

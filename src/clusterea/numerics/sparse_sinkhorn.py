@@ -13,10 +13,10 @@ from clusterea.numerics.sinkhorn import SAME
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.types import Pair, Similarity
 
-# With outside options of cosines o, log u is at most (1/2 - o) / T, and so is log v; both are at
-# least what the largest sum leaves. If the similarities, divided by T, span no more than this, all
-# of it lies within e^±700, which float64 holds. Without options, potentials of a part of the matrix
-# that has more rows than columns drift away from the others' without end.
+# With an outside option of cosine o, log u and log v are at most (1/2 - o) / T, and the largest sum
+# bounds them from below. If the similarities, divided by T, span no more than this, all numbers lie
+# within e^±700, which float64 holds. Without options there is no bound: in a part of the matrix
+# with more rows than columns, potentials grow in every round.
 WIDEST = 200.0
 
 
@@ -26,9 +26,9 @@ def sparse_sinkhorn(
 ) -> Similarity:
     """The cells scaled as `sinkhorn` scales a dense matrix in which absent cells are -inf.
 
-    Each round is two sparse products with a vector: time and memory grow with the cells. Rows sum
-    to 1 at most, as do columns, with outside options; without them, columns that have a cell sum
-    to 1. (A sparse pattern may have no matrix with unit sums both ways: rows then stay below.)
+    Each round is two sparse products with a vector: time and memory grow with the cells. With
+    outside options, rows and columns sum to at most 1. Without them, columns that have a cell sum
+    to 1, and rows may stay below: some patterns of cells have no matrix in which all sums are 1.
 
     Args:
         similarity: The cells, of any values.
@@ -48,7 +48,7 @@ def sparse_sinkhorn(
 def with_potentials(
     similarity: Similarity, temperature: float, potentials: Pair[Tensor]
 ) -> Similarity:
-    """The cells scaled by the potentials of `sparse_potentials`, their own or those of a part."""
+    """The cells scaled by potentials from `sparse_potentials`, of this matrix or a part of it."""
     scaled = similarity.values.double() / temperature
     scaled += potentials.source.index_select(0, similarity.rows())
     scaled += potentials.target.index_select(0, similarity.columns)
@@ -65,7 +65,7 @@ def sparse_potentials(
 ) -> Pair[Tensor]:
     """(rows,) and (columns,) float64: log u and log v; see `sparse_sinkhorn`.
 
-    `begin` has those of rounds before. A matrix without cells is not scaled: they stay as they are.
+    Rounds start from `begin`, if given. Without cells, the start is the result.
     """
     values = similarity.values.double() / temperature
     if not values.isfinite().all():
@@ -73,7 +73,7 @@ def sparse_potentials(
     if outside is not None and not all(side.isfinite().all() for side in outside):
         raise InputError("outside must be finite, but holds NaN or infinity.")
     sizes = similarity.num_entities
-    # As in the dense form u and v begin with 1, and the kernel with exp((S - 1) / T).
+    # As in the dense form, u and v start at 1, and the kernel is exp((S - 1) / T).
     source, target = begin or sizes.map(
         lambda size: values.new_full((size,), -SAME / 2 / temperature)
     )
@@ -95,7 +95,7 @@ def _options(
 ) -> Pair[Tensor]:
     """(rows,) and (columns,): the logarithms of the outside options.
 
-    The kernel is exp((S - 1) / T), of whose constant each side's potential takes a half.
+    The kernel is exp((S - 1) / T). Half of its constant is in the potentials of each side.
     """
     if outside is None:
         return sizes.map(lambda size: like.new_full((size,), -torch.inf))
@@ -109,7 +109,7 @@ class _Logs:
         self.by_row, self.by_column = matrix, matrix.transpose
 
     def log_sums(self, matrix: SparseMatrix, potentials: Tensor) -> Tensor:
-        """(rows,): of each row's cells; -inf where there are none."""
+        """(rows,): the log of the sum of each row's cells; -inf for a row without cells."""
         terms = matrix.values + potentials.index_select(0, matrix.columns)
         owner = owners(matrix.offsets, len(terms))
         largest = terms.new_full((matrix.num_rows,), -torch.inf)
@@ -119,13 +119,13 @@ class _Logs:
 
 
 class _Kernel(_Logs):
-    """The same as products with the kernel, which float64 holds: many times faster."""
+    """The same sums as products with the kernel, if float64 can hold it: many times faster."""
 
     def __init__(self, matrix: SparseMatrix) -> None:
         self._shift = matrix.values.max()
         kernel = (matrix.values - self._shift).exp()
         super().__init__(SparseMatrix(matrix.offsets, matrix.columns, kernel, matrix.num_columns))
-        # Who has no cells would set the scale for all who have.
+        # The potential of an empty row or column must not set the scale for the others.
         self._is_empty = {
             id(self.by_row): lengths(self.by_column.offsets) == 0,
             id(self.by_column): lengths(self.by_row.offsets) == 0,

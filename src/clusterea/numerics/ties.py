@@ -1,4 +1,4 @@
-"""Ties: which of two equal scores comes first, decided by the entities' keys, never by their ids.
+"""Ties: the order of equal scores. The entities' keys decide it, never their ids.
 
 A key is a 64-bit hash of an entity's name (`Names.keys`). In public datasets ids carry the
 alignment, so an order by id would be a leak.
@@ -12,8 +12,9 @@ from torch import Tensor
 from clusterea.types import Pair
 
 DIMENSIONS = 8  # of a tie vector: enough that no two pairs of one row share a product
-SCALE = 2**-9  # of a tie vector beside a unit vector: adds 3e-5 to a cosine at most, far above
-# float32's rounding and far below a step; a power of two, so that float16 holds it exactly
+# Of a tie vector beside a unit vector. Adds at most 3e-5 to a cosine: more than the rounding of
+# float32, too little to matter otherwise. A power of two is exact in float16.
+SCALE = 2**-9
 
 # The multipliers of splitmix64, as signed numbers; products wrap around on every device alike.
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
@@ -22,7 +23,7 @@ _STEP = 0x9E3779B97F4A7C15 - 2**64
 
 
 def mixed(keys: Tensor, seed: int) -> Tensor:
-    """(…,) int64: other numbers for another seed, spread over all 64 bits (splitmix64)."""
+    """(…,) int64: a hash of each key and the seed (splitmix64)."""
     values = keys + torch.tensor(seed + 1, device=keys.device) * _STEP
     values = (values ^ _shifted(values, 30)) * _FIRST
     values = (values ^ _shifted(values, 27)) * _SECOND
@@ -30,22 +31,22 @@ def mixed(keys: Tensor, seed: int) -> Tensor:
 
 
 def pair_hash(source_keys: Tensor, target_keys: Tensor, seed: int) -> Tensor:
-    """(…,) int64: a number for each pair of entities; of tied pairs the larger one comes first."""
+    """(…,) int64: a hash of each pair of entities; of tied pairs, the larger hash comes first."""
     return mixed(mixed(source_keys, seed) ^ (mixed(target_keys, seed + 1) * _STEP), seed)
 
 
 def tie_vectors(keys: Pair[Tensor], seed: int) -> Pair[Tensor]:
     """(n, DIMENSIONS) float32 in [-1, 1) for each side: their products order pairs that tie.
 
-    The product is what `pair_hash` is, for where one number for each pair is too dear: a matrix
-    product gives it for a whole block. Scaled down, it can ride along in the similarity's own.
-    Each side has other vectors for the same key: two entities of one name must not attract.
+    The products replace `pair_hash` where a hash of each pair would be too slow: one matrix product
+    computes them for a whole block, together with the cosines (`as_dimensions`). The two sides have
+    different vectors for the same key, so entities of the same name are not more similar.
     """
     return Pair(_vectors(keys.source, seed + 2), _vectors(keys.target, seed + 2 + DIMENSIONS))
 
 
 def as_dimensions(vectors: Tensor) -> Tensor:
-    """Tie vectors so small that they can be further dimensions of unit vectors."""
+    """Tie vectors scaled down, to be further dimensions of unit vectors."""
     return vectors * SCALE
 
 
@@ -55,5 +56,5 @@ def _vectors(keys: Tensor, seed: int) -> Tensor:
 
 
 def _shifted(values: Tensor, by: int) -> Tensor:
-    """A shift to the right that brings in zeros: torch has none for int64."""
+    """A logical shift to the right, which torch does not have for int64."""
     return (values >> by) & ((1 << (64 - by)) - 1)

@@ -1,4 +1,4 @@
-"""The stages one after the other, each with its artifact; holds no algorithm."""
+"""Runs the stages in order and stores their results; contains no algorithm."""
 
 from clusterea.pipeline.align import Stage, align, check_names
 from clusterea.pipeline.device import choose_device

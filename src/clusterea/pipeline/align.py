@@ -1,4 +1,4 @@
-"""`align`: the paper's figure 2. Hold out, encode, sample, fuse, match; in rounds if asked to."""
+"""`align`: the paper's figure 2. Hold out seeds, encode, sample, fuse, match; maybe in rounds."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def align(
     observer: Observer | None = None,
     until: Stage = "match",
 ) -> AlignmentResult:
-    """Which entities of two graphs are the same.
+    """Finds which entities of two graphs are the same.
 
-    Self-training repeats encoding, sampling and fusion: each round learns from the seeds and from
-    the surest matches of the round before (pseudo-seeds).
+    Self-training repeats encoding, sampling and fusion. Each round learns from the seeds and from
+    the most probable matches of the last round (pseudo-seeds).
 
     Args:
-        task: Two graphs and the known pairs.
+        task: Two graphs and the seeds.
         config: All settings.
         device: Where to compute.
-        workspace: The run's folder: what is there is not computed again.
-        observer: Told how far things are. Without one, damage is a Python warning.
+        workspace: The run's folder. Results that it has are not computed again.
+        observer: Gets progress and warnings. Without one, warnings are Python warnings.
         until: The last stage to run, in the last round.
     """
     check_names(config)
-    config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
+    config = replace(config, fusion=config.fusion.on(device.type))  # keys depend on the real search
     observer = observer or PythonWarnings()
     whole = Made.of(task_key(task), task)
     rounds: list[Round] = []
@@ -79,7 +79,7 @@ def align(
 
 
 def check_names(config: Config) -> None:
-    """Raises where a model, a sampler or a view is unknown."""
+    """Raises if a model, a sampler or a view is unknown."""
     from clusterea.fusion import find_view
     from clusterea.models import check_model
     from clusterea.samplers import find_sampler

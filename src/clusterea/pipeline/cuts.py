@@ -1,4 +1,4 @@
-"""METIS's parts of a task's graphs, computed beside training and kept with the run."""
+"""METIS partitions of a task's graphs, computed during training and stored with the run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """Which part of a graph each entity is in."""
+    """The part of a graph that each entity is in."""
 
     of_entity: IntArray  # (entities,)
 
     def tensors(self) -> dict[str, Tensor]:
-        """How they are stored: see `Stored`."""
+        """The tensors to store, see `Stored`."""
         from torch import from_numpy
 
         return {"parts": from_numpy(np.array(self.of_entity))}
@@ -40,8 +40,8 @@ class Parts:
 class Cuts:
     """A `Cut` for samplers.
 
-    METIS takes one core for a minute at a million entities, and needs the graph alone: `begin`
-    starts it beside training, which then does not wait for it.
+    METIS takes a minute on one core for a million entities, and needs only the graph. `begin`
+    starts it before training, so that both run at the same time.
     """
 
     def __init__(self, store: Store, whole: Made[AlignmentTask]) -> None:
@@ -50,7 +50,7 @@ class Cuts:
         self._running: dict[str, RunningMetis] = {}
 
     def begin(self, samplers: Iterable[str], num_parts: int, seed: int) -> None:
-        """Starts what these samplers will ask for, unless it is there."""
+        """Starts METIS for the graphs that these samplers need, unless the result is stored."""
         from clusterea.samplers import find_sampler
 
         for sampler in samplers:
@@ -61,11 +61,11 @@ class Cuts:
                     self._running[key] = begin(simple_graph(graph), num_parts, seed)
 
     def __call__(self, graph: KnowledgeGraph, num_parts: int, seed: int) -> IntArray:
-        """(entities,): the part of each, as soon as it is there."""
+        """(entities,): the part of each entity; waits for METIS."""
         from clusterea.samplers import metis_cut
 
         graphs = self._whole.value.graphs
-        if all(graph is not side for side in graphs):  # a mini-batch that is split
+        if all(graph is not side for side in graphs):  # a mini-batch that is split further
             return metis_cut(graph, num_parts, seed)
 
         def make(key: str) -> Parts:
@@ -82,7 +82,7 @@ class Cuts:
         return self._store.made("metis", recipe, parents, Parts, sizes, make).value.of_entity
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """Stops METIS where it still runs."""
         while self._running:
             self._running.popitem()[1].stop()
 

@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""`choose_device`: the CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one."""
+    """The torch device of this name; `auto` is the GPU if there is one."""
     import torch
 
-    # Blocks of ever other sizes leave holes in fixed segments of memory, half as much again.
+    # Blocks of varying sizes fragment fixed segments, which would take half as much memory again.
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # CUDA knows the first since 2.11
     if not any(name in os.environ for name in names):
         is_new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
@@ -30,7 +30,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def _indexed(name: str) -> torch.device:
-    """`cuda` is the current GPU by its number: some of torch's functions take no other."""
+    """The device with the number of the current GPU, which some functions of torch need."""
     import torch
 
     return (

@@ -1,4 +1,4 @@
-"""LargeEA (VLDB 2022), its structure channel: what the paper compares itself with at scale."""
+"""The structure channel of LargeEA (VLDB 2022), the paper's baseline for large graphs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def largeea(
     device: torch.device,
     progress: Callable[[int, int], None] | None = None,
 ) -> Similarity:
-    """Mini-batches by METIS-CPS, a model of its own in each, and its nearest neighbors there.
+    """The similarity of LargeEA: one model per METIS-CPS mini-batch, and nearest neighbors there.
 
-    An entity has candidates in its own mini-batch only, so that whoever is cut off from its
-    counterpart has lost it. A mini-batch without seeds has nothing to learn from, and no cells.
+    An entity has candidates only in its own mini-batch. A mini-batch without seeds is not trained
+    and has no cells.
 
     Args:
         task: Two graphs and the seeds.
-        training: Of each model.
-        sampling: Of METIS-CPS.
-        fusion: Its `candidates` and `search` count.
-        device: Where to compute, and where the result will be.
-        progress: Called with the number of mini-batches done, and of all.
+        training: Settings of each model.
+        sampling: Settings of METIS-CPS.
+        fusion: Only `candidates` and `search` are used.
+        device: Where to compute; also the device of the result.
+        progress: Called with the number of finished mini-batches, and of all.
     """
     import torch
 

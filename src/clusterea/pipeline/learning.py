@@ -1,4 +1,4 @@
-"""What encoders learn from: the seeds but those held out and, in later rounds, pseudo-seeds."""
+"""The pairs that encoders learn from: seeds that are not held out, and later pseudo-seeds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from clusterea.workspace import recipe_key
 if TYPE_CHECKING:
     from torch import Tensor
 
-FEWEST_HELD_OUT = 50  # fewer say little about confidence
-MOST_HELD_OUT = 0.1  # of the seeds, where that many are more than the share asked for
+FEWEST_HELD_OUT = 50  # fewer are too few to fit the confidence
+MOST_HELD_OUT = 0.1  # share of the seeds, if the setting asks for less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,14 +28,12 @@ class Lesson:
     task: Made[AlignmentTask]
     round: int = 0  # of self-training; 0: the first pass
     fold: int = 0
-    left_out: IntArray | None = (
-        None  # sources of the pseudo-seeds of the other part; None: no folds
-    )
+    left_out: IntArray | None = None  # sources of the fold's unused pseudo-seeds; None: no folds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """What one encoder made of one lesson."""
+    """The embeddings of one encoder for one lesson."""
 
     encoder: int  # its index in the config
     lesson: Lesson
@@ -43,7 +41,7 @@ class Encoding:
 
 
 def num_held_out(num_seeds: int, share: float) -> int:
-    """How many seeds are held out; none where fewer than needed would cost too many seeds."""
+    """The number of held-out seeds; 0 if the needed number is too large a share."""
     if not share:
         return 0
     count = max(int(share * num_seeds), FEWEST_HELD_OUT)
@@ -51,7 +49,7 @@ def num_held_out(num_seeds: int, share: float) -> int:
 
 
 def held_out(task: AlignmentTask, config: MatchingConfig) -> tuple[IntArray, AlignmentTask]:
-    """(n, 2): the seeds that only the confidence is fitted on, and the task without them."""
+    """(n, 2): the held-out seeds, and the task without them."""
     task = task.in_order()
     count = num_held_out(task.num_seeds, config.held_out)
     draw = np.random.default_rng(derived_seed(config.seed, "held out"))
@@ -63,9 +61,9 @@ def held_out(task: AlignmentTask, config: MatchingConfig) -> tuple[IntArray, Ali
 def lessons(
     known: Made[AlignmentTask], found: Made[Links], config: SelfTrainingConfig, number: int
 ) -> list[Lesson]:
-    """The lessons of round `number`: the seeds, and pseudo-seeds without one part in each fold.
+    """The lessons of round `number`, one per fold: the seeds, and pseudo-seeds without one part.
 
-    An encoder that has learned a wrong link finds it again. The fold without it can tell.
+    An encoder that trained on a wrong link finds it again. The fold without it can detect this.
     """
     seeds = known.value.seeds
     links = found.value.pairs.numpy()
@@ -86,15 +84,15 @@ def lessons(
 
 
 def shares(encodings: Sequence[Encoding]) -> list[float]:
-    """The weight of each: every encoder the same, however many folds it was run in."""
+    """The weight of each encoding: equal for all encoders, whatever their number of folds."""
     encoders = [each.encoder for each in encodings]
     return [1 / len(set(encoders)) / encoders.count(encoder) for encoder in encoders]
 
 
 def checking_shares(encodings: Sequence[Encoding], num_sources: int) -> Tensor:
-    """(source entities, encodings): weights with which no encoding scores what it has learned.
+    """(source entities, encodings): the weight of each encoding for each source entity.
 
-    A source entity with a pseudo-seed is scored by the folds that left that pair out.
+    A source entity with a pseudo-seed is scored only by the folds that did not train on it.
     """
     from torch import from_numpy, tensor
 

@@ -1,4 +1,4 @@
-"""`measured`: seconds, and the most memory held on host and GPU while a block ran."""
+"""`measured`: seconds and peak memory of a block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def measured(stage: str, device: torch.device) -> Iterator[StageCost]:
-    """A cost that is filled in when the block ends."""
+    """A cost that is set when the block ends."""
     import torch
 
     cost = StageCost(stage)
@@ -38,7 +38,7 @@ def measured(stage: str, device: torch.device) -> Iterator[StageCost]:
 
 
 def _forget_peak() -> None:
-    """Linux keeps the process's peak until told to begin anew; elsewhere it only ever grows."""
+    """Resets the process's peak memory, where Linux allows it; elsewhere the peak only grows."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,4 +1,4 @@
-"""Memory: what the user allows, what there is, and what a run is expected to take."""
+"""The memory and disk that a run is expected to take, and limits on memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import torch
 
 CELL_BYTES = 12  # of a sparse similarity
-PART_BYTES = 20  # of a cell of a view that is being made
-CELLS_A_ROW = 130  # of the fused similarity, as measured on IDS15K with three samplers
+PART_BYTES = 20  # of a cell of a view while it is computed
+CELLS_A_ROW = 130  # of the fused similarity, measured on IDS15K with three samplers
 PAGE_BYTES = 1 << 20  # of report.html, however few links there are
-CANDIDATE_BYTES = 100  # of candidates.parquet for a source entity
-BLOCK_SHARE = 0.9  # of the memory that is left that one mini-batch's matrix may take
+CANDIDATE_BYTES = 100  # of candidates.parquet per source entity
+BLOCK_SHARE = 0.9  # of the free memory that a mini-batch's matrix may take
 
 
 def limit_memory(device: torch.device, allowed: int | None) -> None:
-    """Has a GPU's allocator refuse what is beyond the bytes allowed; None: all it has."""
+    """Limits the memory of a GPU to this many bytes; None: no limit."""
     if device.type == "cuda":
         import torch
 
@@ -31,7 +31,7 @@ def limit_memory(device: torch.device, allowed: int | None) -> None:
 
 
 def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
-    """Of a mini-batch's matrix: float64 on a CPU; bfloat16 on a GPU, unless no kernel holds it."""
+    """Bytes per cell of a mini-batch: float64 on a CPU; bfloat16 or float32 on a GPU."""
     from clusterea.numerics.sinkhorn import WIDEST
 
     if device.type != "cuda":
@@ -50,11 +50,10 @@ def widths(config: Config) -> list[int]:
 def largest_batch(
     memory: int, device: torch.device, config: Config, task: AlignmentTask | None = None
 ) -> int:
-    """Entities of a side whose mini-batch's matrix fits into the memory allowed.
+    """The most entities per side of a mini-batch whose matrix fits into the memory allowed.
 
-    With the task at hand it is those of the larger side, the other's being as many fewer as that
-    side has fewer entities; a matrix has no rows and columns of seeds; and the vectors and the
-    cells fused so far are there beside it.
+    With a task, this is the number for the larger side; the other side has proportionally fewer.
+    Then it also counts that seeds take no cells, and that vectors and fused cells take memory.
     """
     cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
     cells = BLOCK_SHARE * memory / cell
@@ -70,7 +69,7 @@ def largest_batch(
 
 
 def _beside_a_block(entities: int, config: Config, device: torch.device) -> int:
-    """Bytes of vectors, their neighbors, the views fused so far and the one being made."""
+    """Bytes of vectors, their neighbors, fused views, and the view being computed."""
     fusion = config.fusion
     vectors = sum(widths(config)) * (2 if device.type == "cuda" else 4)
     neighbors = CELL_BYTES * max(fusion.candidates, fusion.hubness_neighbors)
@@ -80,14 +79,14 @@ def _beside_a_block(entities: int, config: Config, device: torch.device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Rough bytes on host and GPU."""
+    """Approximate bytes on host and GPU."""
 
     host: int
     gpu: int
 
 
 def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -> Expected:
-    """What a run is likely to take, from the sizes alone; right to about a factor of two."""
+    """The memory that a run is likely to take, to about a factor of two."""
     entities = sum(graph.num_entities for graph in task.graphs)
     triples = sum(graph.num_triples for graph in task.graphs)
     embeddings = 4 * sum(widths(config)) * entities
@@ -109,12 +108,12 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
 
 
 def expected_disk(benchmark: Benchmark, config: Config) -> int:
-    """Bytes that a run's folder is likely to take: the data, each stage's result, the outputs."""
+    """The bytes that a run's folder is likely to take."""
     task = benchmark.task
     sizes = [graph.num_entities for graph in task.graphs]
     entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
     names = int(sum(side.arrow.nbytes for side in benchmark.names))
-    data = 24 * triples + 8 * entities + names // 2  # Parquet takes half of what names take
+    data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
     rounds, folds = config.self_training.rounds, config.self_training.folds
     fusions = 1 + rounds
     own = widths(config)[: len(config.models)]
@@ -133,11 +132,11 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
 
 
 def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:
-    """Cells of the largest mini-batch's matrix, at a guess: it has no rows and columns of seeds."""
+    """Estimated cells of the largest mini-batch, which has no rows and columns for seeds."""
     most = max(graph.num_entities for graph in task.graphs)
     cells = 1.0
     for graph, undecided in task.graphs.zip(task.num_undecided):
-        # The larger side reaches the bound first, and the other is then as many times smaller.
+        # The larger side reaches the bound first; the other is smaller in proportion.
         bound = (config.max_batch or math.inf) * graph.num_entities / most
         largest = graph.num_entities * config.largest_share / config.num_batches
         share = undecided / max(graph.num_entities, 1)
@@ -146,7 +145,7 @@ def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:
 
 
 def _working(config: EncoderConfig) -> int:
-    """Numbers that an encoder holds for each entity while it works."""
+    """Numbers that an encoder keeps per entity while it runs."""
     if isinstance(config, PropagationConfig):
         return config.dimension + config.features
     return 3 * config.dimension  # rows, and Adam's two moments of each

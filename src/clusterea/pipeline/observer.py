@@ -1,4 +1,4 @@
-"""`Observer`: who is told how far a run is."""
+"""`Observer`: receives the progress of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusterea.types import StageCost
 
 
 class Observer(Protocol):
-    """Told when stages begin and end, how far they are, and what was damaged and is made again."""
+    """Receives the start, progress and end of each stage, and warnings."""
 
     def begin(self, stage: str) -> None: ...
     def step(self, stage: str, what: str, done: int, total: int) -> None: ...
@@ -27,7 +27,7 @@ class Silent:
 
 
 class PythonWarnings(Silent):
-    """Passes on warnings alone, through Python's `warnings`: for callers without an observer."""
+    """Turns warnings into Python warnings, and ignores the rest."""
 
     def warn(self, message: str) -> None:
         warnings.warn(message, stacklevel=2)

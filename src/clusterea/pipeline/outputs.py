@@ -1,4 +1,4 @@
-"""The files of a run that people and other programs read, and the manifest."""
+"""Writes the output files and the manifest of a run."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xg
 def write_outputs(
     folder: Path, result: AlignmentResult, data: str, device: torch.device, observer: Observer
 ) -> Metrics | None:
-    """Writes links, candidates, metrics, report and manifest; the metrics, if there are test links.
+    """Writes links, candidates, metrics, report and manifest; returns the metrics.
 
-    Each file is replaced whole.
+    Each file is replaced atomically. Without test links there are no metrics.
 
     Args:
-        folder: Of the run.
-        result: What `align` found.
+        folder: The run's folder.
+        result: The result of `align`.
         data: The key of the data's artifact.
         device: Where to compute.
-        observer: Told how far things are.
+        observer: Gets the progress.
     """
     costs = list(result.timings)
     observer.begin("evaluation")
@@ -76,7 +76,7 @@ def _write_links(folder: Path, result: AlignmentResult, device: torch.device) ->
 
 
 def write_metrics(folder: Path, metrics: Metrics | None) -> None:
-    """Writes metrics.json; removes that of an earlier run where there are no test links now."""
+    """Writes metrics.json; without metrics, removes an old one."""
     if metrics is None:
         (folder / "metrics.json").unlink(missing_ok=True)
     else:
@@ -90,7 +90,7 @@ def write_page(
     metrics: Metrics | None,
     costs: Iterable[StageCost] | None = None,
 ) -> None:
-    """Writes the report as one HTML file; `costs` are those of the result if not given."""
+    """Writes the report as one HTML file. `costs` default to those of the result."""
     from clusterea.evaluation.overlap import overlap
     from clusterea.report import collect, write_report
 
@@ -127,16 +127,16 @@ def write_manifest(
     costs: Iterable[StageCost],
     config: Config | None = None,
 ) -> None:
-    """Writes run.json: everything there is to know about the run.
+    """Writes run.json, the manifest of the run.
 
-    After a run that was stopped early, the links of the whole run before it can still be found.
+    If this run was stopped early, the manifest keeps the links of the last finished run.
 
     Args:
-        folder: Of the run.
-        result: What `align` found.
+        folder: The run's folder.
+        result: The result of `align`.
         data: The key of the data's artifact.
         device: Where it was computed.
-        costs: Of each stage.
+        costs: The cost of each stage.
         config: The settings of the run, if they differ from those of the result.
     """
     costs = list(costs)
@@ -157,7 +157,7 @@ def write_manifest(
         described["confidence"] = described_confidence(alignment)
         described["bounds"] = {"min_confidence": result.min_confidence, "top": result.top}
     else:
-        with suppress(DataError):  # there is none, or a damaged one
+        with suppress(DataError):  # it is missing or damaged
             described = Manifest.read(folder).followed_by(described)
     Manifest(folder, described).write()
 
@@ -179,14 +179,14 @@ def _described_data(result: AlignmentResult) -> dict[str, Any]:
 
 
 def described_confidence(alignment: Alignment) -> dict[str, Any]:
-    """Whether confidence is a probability, what it was fitted on, and a sentence if it is not."""
+    """Whether confidence is calibrated, on how many links, and a note if it is not."""
     note = alignment.confidence_note
     described = {"calibrated": alignment.is_calibrated, "examples": alignment.examples}
     return described | ({"note": note} if note else {})
 
 
 def described_rounds(result: AlignmentResult) -> list[dict[str, int]]:
-    """What each round learned from; where there are test links, how many pairs were right."""
+    """The number of pseudo-seeds of each round; with test links, how many are right."""
     from clusterea.evaluation.verdicts import verdicts
 
     test_links = result.named.test_links
@@ -202,7 +202,7 @@ def described_rounds(result: AlignmentResult) -> list[dict[str, int]]:
 
 
 def versions() -> dict[str, str]:
-    """Of the software that made a run."""
+    """The versions of clusterea, Python and the libraries."""
     found = {"clusterea": _version("clusterea"), "python": platform.python_version()}
     return found | {name: _version(name) for name in LIBRARIES if _version(name)}
 

@@ -1,4 +1,4 @@
-"""`AlignmentResult`: what `align` found, and what can be done with it."""
+"""`AlignmentResult`: the result of `align`, and methods to use it."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """One round of self-training: what it learned from beside the seeds."""
+    """One round of self-training, with its pseudo-seeds."""
 
     found: Made[Links]
-    num_new: int  # that the round before did not have
+    num_new: int  # pseudo-seeds that the last round did not have
 
     @classmethod
     def after(cls, rounds: Sequence[Round], found: Made[Links]) -> Round:
-        """The round that follows these."""
+        """The round after these, with the pseudo-seeds `found`."""
         before: set[tuple[int, ...]] = set()
         if rounds:
             before = set(map(tuple, rounds[-1].pseudo_seeds.tolist()))
@@ -62,30 +62,30 @@ class Round:
         return self.found.value.pairs
 
     def is_last(self, number: int, config: SelfTrainingConfig) -> bool:
-        """Whether round `number` is the last: there are no more, or too few pairs are new."""
+        """Whether round `number` is the last: by the setting, or because too few pairs are new."""
         gains = self.num_new >= config.least_gain * len(self.pseudo_seeds)
         return number == config.rounds or not gains
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlignmentResult:
-    """What `align` found, and what it cost.
+    """The result of `align`, and its cost.
 
-    Where a run's folder had a result already, it is read when it is first asked for.
+    Stored results of a run's folder are read when they are first used.
     """
 
     task: AlignmentTask
     config: Config
-    made_embeddings: Mapping[str, Made[Embeddings]]  # train, train-2, …: of the last round
+    made_embeddings: Mapping[str, Made[Embeddings]]  # of the last round: train, train-2, …
     made_partitions: Mapping[str, Made[Partition]]  # by sampler
-    made_similarity: Made[Similarity] | None  # None: the run was stopped before
+    made_similarity: Made[Similarity] | None  # None: the run stopped before
     made_alignment: Made[Alignment] | None
     timings: tuple[StageCost, ...] = ()
     rounds: tuple[Round, ...] = ()  # of self-training
-    benchmark: Benchmark | None = None  # names and test links, if they were given
+    benchmark: Benchmark | None = None  # names and test links, if given
     min_confidence: float = 0.0  # of the links in `alignment`
-    top: int | None = None  # how many of them at most
-    _numbered: Benchmark | None = field(default=None, init=False)  # `named`, once it was made
+    top: int | None = None  # most links in `alignment`
+    _numbered: Benchmark | None = field(default=None, init=False)  # the cache of `named`
 
     @property
     def encodings(self) -> tuple[Pair[Tensor], ...]:
@@ -94,7 +94,7 @@ class AlignmentResult:
 
     @property
     def embeddings(self) -> Pair[Tensor]:
-        """Those of the first encoder."""
+        """The embeddings of the first encoder."""
         return next(iter(self.made_embeddings.values())).value
 
     @property
@@ -109,17 +109,17 @@ class AlignmentResult:
 
     @property
     def all_links(self) -> Alignment:
-        """Every link that was found."""
+        """All links that were found."""
         return _there(self.made_alignment, "match").value
 
     @property
     def alignment(self) -> Alignment:
-        """The links found: all, or the surest of them if `min_confidence` or `top` say so."""
+        """The links, limited by `min_confidence` and `top`."""
         return self.all_links.bounded(self.min_confidence, self.top)
 
     @property
     def keys(self) -> dict[str, str]:
-        """The artifact keys of what was made, by the names that `run.json` uses."""
+        """The artifact keys by their names in `run.json`."""
         named: dict[str, Made[Embeddings] | Made[Partition] | Made[Links] | None] = {
             **self.made_embeddings,
             **self.made_partitions,
@@ -130,7 +130,7 @@ class AlignmentResult:
 
     @property
     def named(self) -> Benchmark:
-        """The data with names; where `align` got a task alone, entities are named by number."""
+        """The data with names; if `align` got only a task, names are numbers."""
         if self.benchmark is not None:
             return self.benchmark
         if self._numbered is None:
@@ -143,13 +143,11 @@ class AlignmentResult:
         test_links: IntArray | Tensor | None = None,
         device: torch.device | None = None,
     ) -> Metrics:
-        """Hits, MRR, precision and recall, judged by links that no stage has seen.
-
-        They are the benchmark's test links unless others are given.
+        """Hits@k, MRR, precision and recall on test links.
 
         Args:
-            test_links: (n, 2): source entity, target entity, by number.
-            device: Where to compute; where the similarity is, if not given.
+            test_links: (n, 2) ids: source entity, target entity. Default: those of the benchmark.
+            device: Where to compute; default: the device of the similarity.
         """
         from clusterea.evaluation import evaluate
 
@@ -175,7 +173,7 @@ class AlignmentResult:
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A table of source, target and confidence, by name where names are known."""
+        """A table of source, target and confidence, with names if they are known."""
         return self.alignment.to_pandas(None if self.benchmark is None else self.benchmark.names)
 
     @names_arguments
@@ -189,9 +187,9 @@ class AlignmentResult:
         """Writes the links as one file: tsv, parquet, ntriples, sssom or oaei.
 
         Args:
-            path: The file. One that is there is replaced.
-            format: Which form it has.
-            min_confidence: Leaves out links that are less sure.
+            path: The file. An existing file is replaced.
+            format: The format of the file.
+            min_confidence: Leave out links with a lower confidence.
         """
         from clusterea.export import export
 
@@ -199,7 +197,7 @@ class AlignmentResult:
         export(self.alignment.at_least(min_confidence), self.named.names, format, Path(path))
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page that `clusterea align` makes: one HTML file that needs no network."""
+        """Writes the report of `clusterea align`: one HTML file that needs no network."""
         from clusterea.pipeline.outputs import write_page
 
         metrics = self.evaluate() if len(self.named.test_links) else None
@@ -207,11 +205,11 @@ class AlignmentResult:
 
     @names_arguments
     def explain(self, entity: str | int, limit: int = 12) -> Explanation:
-        """The evidence for an entity's link, or its best candidates where it has none.
+        """The evidence for an entity's link, or its best candidates if it has none.
 
         Args:
-            entity: Its name, on either side.
-            limit: How many pairs of neighbors, or candidates, at most.
+            entity: The name of an entity of either graph.
+            limit: Most pairs of neighbors, or candidates.
         """
         from clusterea.report.explanation import explained
 
@@ -226,7 +224,7 @@ class AlignmentResult:
         )
 
     def _with_dropped(self) -> Alignment:
-        """The links before those that lower the expected F1 were dropped. It matches again."""
+        """The links including those that abstaining dropped. Matches again."""
         from clusterea.pipeline.stages import matched
 
         held, _ = held_out(self.task, self.config.matching)
@@ -235,7 +233,7 @@ class AlignmentResult:
         return matched(self.task, held, self.similarity, config, device)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the surest links."""
+        """The most confident links, for notebooks."""
         return self.alignment.to_html(None if self.benchmark is None else self.benchmark.names)
 
     def __repr__(self) -> str:
@@ -244,7 +242,7 @@ class AlignmentResult:
 
 
 def numbered(task: AlignmentTask) -> Benchmark:
-    """A benchmark of a task alone: entities and relations are named by their numbers."""
+    """A benchmark from a task; names are numbers."""
     return Benchmark(
         task,
         task.seeds[:0],

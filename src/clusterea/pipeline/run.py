@@ -1,4 +1,4 @@
-"""A run in a folder: `run_in_folder` makes or continues one, `load_run` reads one back."""
+"""A run in a folder: `run_in_folder` starts or continues it, `load_run` reads it."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def run_in_folder(
     min_confidence: float = 0.0,
     top: int | None = None,
 ) -> tuple[AlignmentResult, Metrics | None]:
-    """`align` in a folder that was claimed: computes what it lacks, and writes all files.
+    """Runs `align` in a folder: computes what is missing, and writes all files.
 
-    Stopped before `match`, it writes the manifest alone.
+    If `until` is before `match`, it writes only the manifest.
 
     Args:
-        workspace: The folder.
+        workspace: The folder, claimed for this task.
         benchmark: The data.
         config: All settings.
         device: Where to compute.
-        observer: Told how far things are.
+        observer: Gets progress and warnings.
         until: The last stage to run.
-        described: The settings that the manifest shows, if not `config`.
-        min_confidence: Of the links in `alignment.tsv`.
-        top: How many of them at most.
+        described: The settings in the manifest, if not `config`.
+        min_confidence: The least confidence in `alignment.tsv`.
+        top: Most links in `alignment.tsv`.
     """
     data = workspace.save_benchmark(benchmark, observer.warn)
     result = align(
@@ -70,16 +70,16 @@ def run_in_folder(
 
 
 def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
-    """The result of a run, as far as it got. Parts are read when they are asked for.
+    """The result of a run, finished or not. Its parts are read when they are first used.
 
     Args:
-        folder: Of the run.
-        need: The stage that it must have got to. If the last command was stopped before, this is
-            the whole run before it.
+        folder: The run's folder.
+        need: The stage that must be finished. If the last command stopped before it, the result is
+            that of the last finished run.
 
     Raises:
-        DataError: The folder holds no run, or none that got so far.
-        DamagedError: Its manifest or its data are not as they were written.
+        DataError: The folder has no run, or none that finished this stage.
+        DamagedError: The manifest or the data are damaged.
     """
     workspace, manifest = Workspace(folder), Manifest.read(folder)
     if need is not None:

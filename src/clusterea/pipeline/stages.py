@@ -1,4 +1,4 @@
-"""`Stages`: the stages of a run, each timed, reported, and kept under its key."""
+"""`Stages`: the stages of a run. Each is measured, reported, and stored under its key."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Kept = TypeVar("Kept", bound=Stored)
 
 
 class Stages:
-    """What `align` calls, one method a stage. `costs` has what each took."""
+    """One method per stage, for `align`. `costs` has the cost of each."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Stages:
         kind: type[Kept],
         make: Callable[[str], Kept],
     ) -> Made[Kept]:
-        """Runs a stage, or finds what it made; tells the observer and notes the cost."""
+        """Runs a stage or finds its stored result; reports and measures it."""
         self._observer.begin(label)
         with measured(label, self._device) as cost:
             made = self._store.made(
@@ -98,7 +98,7 @@ class Stages:
         return made
 
     def hold_out(self) -> tuple[Made[AlignmentTask], IntArray]:
-        """The task that everything learns from, and (n, 2) the seeds that were taken out of it."""
+        """The task without the held-out seeds, and the (n, 2) held-out seeds."""
         matching = self._config.matching
         held, known = held_out(self._whole.value, matching)
         if not len(held):
@@ -109,7 +109,7 @@ class Stages:
     def encode(
         self, learned: Sequence[Lesson], encoders: Sequence[int] | None = None
     ) -> list[Encoding]:
-        """Each of these encoders (all if not given), once for each lesson."""
+        """Runs each of these encoders (default: all) on each lesson."""
         configs = self._config.encoders()
         if learned[0].round and self._config.self_training.epochs:
             epochs = self._config.self_training.epochs
@@ -126,10 +126,10 @@ class Stages:
     def encode_again(
         self, learned: Sequence[Lesson], first: Sequence[Encoding], *, trained_too: bool
     ) -> list[Encoding]:
-        """The encoders of a later round.
+        """Runs the encoders of a later round.
 
-        Training is slow and label propagation is fast. So only the last round trains again, unless
-        there is nothing but trained encoders; the others keep the embeddings of the first pass.
+        Label propagation runs in every round. Trained encoders are slow: they run again only in the
+        last round, unless all encoders are trained. Until then they keep their first embeddings.
         """
         configs = enumerate(self._config.encoders())
         again = [index for index, each in configs if isinstance(each, PropagationConfig)]
@@ -204,14 +204,14 @@ class Stages:
         *,
         check: bool,
     ) -> Made[Similarity]:
-        """The fused similarity of all entities that no seed decides, on the host.
+        """The fused similarity of all undecided entities, on the host.
 
         Args:
-            known: Its seeds are left out.
-            lesson: What the encodings have learned.
-            encodings: What is compared.
-            partitions: By sampler.
-            check: Whether a pseudo-seed is scored by the fold that did not train on it.
+            known: The task; its seeds are left out.
+            lesson: The first lesson of the round.
+            encodings: The embeddings to compare.
+            partitions: The mini-batches of each sampler.
+            check: Whether to score a pseudo-seed only with the fold that did not train on it.
         """
         from clusterea.fusion import fuse
 
@@ -247,9 +247,9 @@ class Stages:
     def choose(
         self, known: Made[AlignmentTask], held: IntArray, similarity: Made[Similarity], number: int
     ) -> Made[Links]:
-        """The pseudo-seeds of round `number`: matches that are likely enough to be right.
+        """The pseudo-seeds of round `number`: matches with a high probability to be right.
 
-        How likely a match is, held-out seeds tell; without any, its score decides.
+        The probability is fitted on held-out seeds; without any, the score decides.
         """
         from clusterea.matching import chances, pseudo_seeds
 
@@ -276,7 +276,7 @@ class Stages:
         return self._stage(label, "pseudo", config.recipe(), parents, Links, make)
 
     def match(self, held: IntArray, similarity: Made[Similarity]) -> Made[Alignment]:
-        """The alignment. With held-out seeds, confidence is the chance that a link is right."""
+        """The alignment. With held-out seeds, its confidence is a probability."""
         config, task = self._config.matching, self._whole.value
         return self._stage(
             "matching",
@@ -298,11 +298,11 @@ def matched(
     """The links of a similarity, on the host.
 
     Args:
-        task: With all seeds.
-        held: (n, 2): those that nothing learned from. They are matched like other entities, which
-            shows how often a link is right.
-        similarity: Of all entities but those of the other seeds.
-        config: How to match.
+        task: The task with all seeds.
+        held: (n, 2): the held-out seeds. Their entities are matched like others, to measure how
+            often links are right.
+        similarity: The fused similarity, without the entities of the other seeds.
+        config: The settings.
         device: Where to compute.
     """
     from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
@@ -319,7 +319,7 @@ def matched(
     tried = links(learned.seeds)
     confidence = fit_confidence(tried, scores, learned, _tensor(held))
     kept = without_pairs(tried, _tensor(held))
-    # Whoever was matched with a held-out entity is free again.
+    # Entities that were matched with a held-out entity are matched again.
     found = merged(kept, links(np.concatenate([task.seeds, kept.links.cpu().numpy()])))
     if confidence is not None:
         found = calibrated(found, scores, task, confidence, abstain=config.abstain)
@@ -327,7 +327,7 @@ def matched(
 
 
 def encoder_names(encodings: Sequence[Encoding]) -> dict[str, Made[Embeddings]]:
-    """The embeddings by the names that keys and the manifest use: train, train-2 and so on."""
+    """The embeddings by their names in the manifest: train, train-2 and so on."""
     return {
         "train" if not index else f"train-{index + 1}": each.embeddings
         for index, each in enumerate(encodings)

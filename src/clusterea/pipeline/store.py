@@ -1,4 +1,4 @@
-"""`Store`: what stages made, each under its key, on disk where the run has a folder."""
+"""`Store`: the results of stages by key, on disk if the run has a folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ COMMANDS = ("train", "sample", "fuse", "match")  # stages that have a command of
 
 
 class Made(Generic[Value]):
-    """A value and the key that names how it was made.
+    """A value and its key.
 
-    A value that an earlier run left on disk is read when it is first asked for: a run that only
-    matches again reads no embeddings.
+    A stored value is read when it is first used, so a run that only matches reads no embeddings.
     """
 
     def __init__(self, key: str, get: Callable[[], Value], *, reused: bool = False) -> None:
         self.key = key
-        self.reused = reused  # it was there already
+        self.reused = reused  # it was stored by an earlier run
         self._get: Callable[[], Value] | None = get
         self._value: Value
 
     @classmethod
     def of(cls, key: str, value: Value) -> Made[Value]:
-        """A value that is at hand."""
+        """A value that is in memory."""
         return cls(key, lambda: value)
 
     @property
@@ -43,9 +42,9 @@ class Made(Generic[Value]):
 
 
 class Store:
-    """Finds what a stage made in the run's folder; else makes it and keeps it there.
+    """Reads the result of a stage from the run's folder, or computes and stores it.
 
-    A damaged artifact is made again, and `warn` is told. Without a folder everything is made.
+    A damaged artifact is computed again, with a warning. Without a folder, nothing is stored.
     """
 
     def __init__(self, workspace: Workspace | None = None, warn: Warn = ignore) -> None:
@@ -53,7 +52,7 @@ class Store:
         self.warn = warn
 
     def has(self, key: str) -> bool:
-        """Whether the artifact is there."""
+        """Whether the artifact is stored."""
         return self.workspace is not None and self.workspace.has(key)
 
     def made(
@@ -65,15 +64,15 @@ class Store:
         num_entities: Pair[int],
         make: Callable[[str], Kept],
     ) -> Made[Kept]:
-        """What a stage makes of its settings and parents.
+        """The result of a stage with these settings and parents, stored or computed.
 
         Args:
-            stage: Its name; the first part of the key.
+            stage: The name of the stage; the first part of the key.
             recipe: The settings that the result depends on.
-            parents: The keys of what it is made from, by role.
-            kind: What it is.
-            num_entities: Of each side.
-            make: Computes it, given its key.
+            parents: The keys of its inputs, by role.
+            kind: The type of the result.
+            num_entities: The number of entities of each side.
+            make: Computes the result, given its key.
         """
         key = recipe_key(stage, recipe, parents)
         described = {"stage": stage, "config": dict(recipe), "parents": dict(parents)}
@@ -99,7 +98,7 @@ class Store:
 
 
 def read(workspace: Workspace, key: str, kind: type[Kept], num_entities: Pair[int]) -> Kept:
-    """What a stage made. A damaged artifact is named, with what to do about it."""
+    """Reads the result of a stage; the error for a damaged artifact says what to do."""
     path = workspace.tensors_file(key)
     try:
         tensors: Mapping[str, Tensor] = workspace.load_tensors(key)
@@ -110,11 +109,11 @@ def read(workspace: Workspace, key: str, kind: type[Kept], num_entities: Pair[in
         what = "damaged" if error.path.exists() else "missing"
         raise DamagedError(error.path, f"is {what}; {_again(key)}") from error
     except (KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
-        # The file is as it was written, but it was not written for this run's graphs.
+        # The file is intact, but does not fit this run's graphs.
         raise DamagedError(path, f"is damaged ({error}); {_again(key)}") from error
 
 
 def _again(key: str) -> str:
     stage = key.partition("-")[0]
     which = f"`clusterea {stage}` or `align`" if stage in COMMANDS else "`clusterea align`"
-    return f"run {which} again to have it made anew."
+    return f"run {which} again to make it."

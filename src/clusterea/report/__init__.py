@@ -1,4 +1,4 @@
-"""Looking at an alignment: the evidence for each match, and the report that shows it all."""
+"""The report of an alignment, and the evidence for each match."""
 
 from clusterea.report.collect import collect
 from clusterea.report.data import GraphSize, Match, MiniBatches, ReportData

@@ -1,4 +1,4 @@
-"""What confidence is worth: how links spread over it, and how many are right at each level."""
+"""Links by confidence, and their precision by confidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clusterea.report.data import RIGHT, UNKNOWN, WRONG
 
-NORMAL_95 = 1.96  # standard deviations that hold 95 % of a normal distribution
+NORMAL_95 = 1.96  # standard deviations around the mean with 95 % of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ConfidenceBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Links of neighbouring confidence: how sure they are, and how many of them are right."""
+    """A group of links of similar confidence: mean confidence and precision."""
 
     confidence: float  # mean
     precision: float
@@ -42,7 +42,7 @@ class Reliability:
 def histogram(
     confidence: NDArray[Any], correctness: NDArray[np.int8] | None, bins: int = 20
 ) -> tuple[ConfidenceBin, ...]:
-    """Bins of equal width over [0, 1]."""
+    """The number of links in bins of equal width over [0, 1]."""
     verdicts = np.full(len(confidence), UNKNOWN) if correctness is None else correctness
 
     def counts(of: NDArray[Any]) -> list[int]:
@@ -65,10 +65,10 @@ def histogram(
 def reliability(
     confidence: NDArray[Any], correctness: NDArray[np.int8], groups: int = 10
 ) -> tuple[Reliability, ...]:
-    """Judged links in groups of about equal size, by rising confidence.
+    """Judged links in groups of about equal size, by ascending confidence.
 
-    Equal widths would leave most groups empty, since confidence crowds at its upper end. Links of
-    the same confidence stay in one group.
+    Groups of equal width would be mostly empty, since most confidences are near 1. Links of the
+    same confidence stay in one group.
     """
     known = correctness != UNKNOWN
     sure, right = confidence[known], correctness[known] == RIGHT
@@ -87,7 +87,7 @@ def reliability(
 
 
 def _wilson(hits: int, number: int) -> tuple[float, float, float]:
-    """The share, and the ends of its 95 % interval; unlike the normal one it stays in [0, 1]."""
+    """The share, and Wilson's 95 % interval, which stays in [0, 1]."""
     share, z = hits / number, NORMAL_95
     middle = (share + z**2 / (2 * number)) / (1 + z**2 / number)
     half = z * (share * (1 - share) / number + z**2 / (4 * number**2)) ** 0.5 / (1 + z**2 / number)

@@ -1,7 +1,7 @@
 """The report's charts, drawn by Bokeh in the browser.
 
-Colors are not set here: each glyph is tagged with the name of a CSS variable, and the page's script
-colors it, so that the charts follow light and dark like everything else.
+Colors are not set here. Each glyph is tagged with the name of a CSS variable, and the page's script
+colors it for light or dark mode.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from clusterea.report.data import MiniBatches
 from clusterea.report.readable import count, degrees, duration, percent, size
 from clusterea.types import StageCost
 
-# A bokeh figure. Bokeh's own types know neither the ends of a range nor options that are passed on.
+# A bokeh figure. Bokeh's own types lack the ends of a range and options that are passed on.
 Chart: TypeAlias = Any
 
 HEIGHT = 260
 
 
 def by_degree(buckets: Sequence[Mapping[str, Any]]) -> Chart:
-    """Hits@1 and Hits@10 of the test links whose source has few or many triples."""
+    """Hits@1 and Hits@10 by the degree of the source entity."""
     labels = [degrees(bucket["least"], bucket["most"]) for bucket in buckets]
     rates = [key for key in ("hits@1", "hits@10") if all(key in bucket for bucket in buckets)]
     series = [[float(bucket[key]) for bucket in buckets] for key in rates]
@@ -34,7 +34,7 @@ def by_degree(buckets: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Chart:
-    """How many links are how sure; where test links say, the right and the wrong ones apart."""
+    """Links by confidence; if they are judged, split into right and wrong."""
     parts = {
         "right": ([each.right for each in bins], "--right"),
         "wrong": ([each.wrong for each in bins], "--wrong"),
@@ -71,7 +71,7 @@ def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Char
 
 
 def reliability(points: Sequence[Reliability]) -> Chart:
-    """Measured precision against confidence; on the diagonal, confidence means what it says."""
+    """Measured precision against confidence; on the diagonal both are equal."""
     from bokeh.models import ColumnDataSource, Segment
 
     plot = _figure(
@@ -108,13 +108,13 @@ def reliability(points: Sequence[Reliability]) -> Chart:
 
 
 def seconds(stages: Sequence[StageCost]) -> Chart:
-    """How long each stage took."""
+    """Seconds of each stage."""
     series = {"time": [stage.seconds for stage in stages]}
     return _stage_bars(stages, series, "seconds", duration)
 
 
 def memory(stages: Sequence[StageCost]) -> Chart:
-    """The most memory that each stage held."""
+    """Peak memory of each stage."""
     gibibyte = 2**30
     series = {"host": [(stage.peak_host_bytes or 0) / gibibyte for stage in stages]}
     if any(stage.peak_gpu_bytes for stage in stages):
@@ -125,7 +125,7 @@ def memory(stages: Sequence[StageCost]) -> Chart:
 
 
 def mini_batch_sizes(batches: MiniBatches) -> Chart:
-    """Entities of both sides in each mini-batch, the largest first."""
+    """Entities of each side in each mini-batch, the largest first."""
     pairs = sorted(zip(*batches.sizes, strict=True), key=sum, reverse=True)
     labels = [str(i + 1) for i in range(len(pairs))]
     plot = _figure(
@@ -148,7 +148,7 @@ def mini_batch_sizes(batches: MiniBatches) -> Chart:
 
 
 def as_json(plots: Mapping[str, Chart]) -> dict[str, Any]:
-    """What `Bokeh.embed.embed_item` takes, for each chart."""
+    """Each chart in the form that `Bokeh.embed.embed_item` takes."""
     from bokeh.embed import json_item
 
     return {name: json_item(plot) for name, plot in plots.items()}
@@ -160,7 +160,7 @@ def _stage_bars(
     label: str,
     read: Callable[[float], str],
 ) -> Chart:
-    # A stage may run twice; a categorical axis wants distinct names.
+    # A stage may run twice, but a categorical axis needs distinct names.
     names: list[str] = []
     for stage in stages:
         shown = stage.stage if len(stage.stage) <= 24 else stage.stage[:23] + "…"
@@ -183,7 +183,7 @@ def _grouped_bars(
     *,
     horizontal: bool = False,
 ) -> None:
-    """One bar of each series beside the other for each label."""
+    """Draws the bars of all series side by side for each label."""
     from bokeh.models import ColumnDataSource
     from bokeh.transform import dodge
 
@@ -222,7 +222,7 @@ def _figure(*, height: int = HEIGHT, **options: Any) -> Chart:
 
 
 def _finish(plot: Chart) -> Chart:
-    """Axes and legend as all charts have them."""
+    """Styles the axes and the legend, the same for all charts."""
     for axis in (*plot.xaxis, *plot.yaxis):
         axis.minor_tick_line_color = None
         axis.major_tick_in = 0

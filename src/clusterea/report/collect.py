@@ -1,4 +1,4 @@
-"""`collect`: from a benchmark and its alignment to what the report shows."""
+"""`collect`: the data of a report, from a benchmark and its alignment."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from clusterea.report.data import (
 from clusterea.report.evidence import EvidenceIndex, Support
 from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition, StageCost
 
-SAMPLE = 2_000  # matches with evidence: about 3 MB of page, and seconds to collect
-SUPPORTS = 12  # pairs of neighbours shown for a match
+SAMPLE = 2_000  # matches with evidence: about 3 MB of the page
+SUPPORTS = 12  # pairs of neighbors shown for a match
 
 
 def collect(
@@ -42,25 +42,25 @@ def collect(
     supports: int = SUPPORTS,
     seed: int = 0,
 ) -> ReportData:
-    """What `write_report` needs: all links, with evidence for a sample of them.
+    """The data for `write_report`: all links, with evidence for a sample of them.
 
-    The test links, where there are some, say which links are right; they decide nothing else.
+    Test links only decide which links are shown as right or wrong.
 
     Args:
         benchmark: The graphs, their names and the test links.
         alignment: The links found, without the seeds.
-        metrics: As `evaluate` returned them, or as read from metrics.json.
-        title: What the page is called.
-        stages: What each stage took.
-        partitions: Of each sampler, by its name.
-        overlaps: Of each sampler, by its name: of which links, and the share kept together.
-        rounds: Of self-training: column and value.
-        config: The settings of the run, in full.
-        versions: Of the software.
-        sample: How many matches with evidence at most: a quarter the most confident, a quarter
-            the least confident, and the rest at random.
-        supports: How many pairs of neighbours at most for a match.
-        seed: Of the sample.
+        metrics: From `evaluate` or metrics.json.
+        title: The title of the page.
+        stages: The cost of each stage.
+        partitions: By sampler.
+        overlaps: By sampler: kind of links and overlap.
+        rounds: Rounds of self-training: column and value.
+        config: All settings of the run.
+        versions: Versions of the software.
+        sample: Most matches with evidence: a quarter the most confident, a quarter the least
+            confident, and the rest at random.
+        supports: Most pairs of neighbors for a match.
+        seed: Random seed of the sample.
     """
     graphs = benchmark.task.graphs
     links: IntArray = alignment.links.cpu().numpy()
@@ -91,10 +91,10 @@ def collect(
 
 
 def judged(links: IntArray, benchmark: Benchmark) -> NDArray[np.int8]:
-    """(links,): RIGHT if it is a test link, WRONG if one says otherwise, UNKNOWN if none says.
+    """(links,): RIGHT for a test link, WRONG for a contradicted link, UNKNOWN for others.
 
-    A test link or a seed that holds one end of another link contradicts it; so does the knowledge
-    that one end has no counterpart.
+    A link is contradicted if a test link or a seed gives one of its entities another counterpart,
+    or if one of its entities is known to be dangling.
     """
     from clusterea.evaluation.verdicts import verdicts  # with torch
 
@@ -106,8 +106,8 @@ def judged(links: IntArray, benchmark: Benchmark) -> NDArray[np.int8]:
 
 
 def draw(confidence: NDArray[Any], sample: int, seed: int) -> list[tuple[int, Drawn]]:
-    """Which links get evidence, and why each, by falling confidence; all if they are few."""
-    # Equal ones in random order: their place in the alignment decides nothing.
+    """The links that get evidence, and the reason, by descending confidence; all if few."""
+    # Shuffled, so that ties do not depend on the order of the alignment.
     shuffled = np.random.default_rng(seed).permutation(len(confidence))
     falling = shuffled[np.argsort(-confidence[shuffled], kind="stable")]
     if len(falling) <= sample:

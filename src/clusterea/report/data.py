@@ -1,4 +1,4 @@
-"""`ReportData`: all that a report shows, as plain values."""
+"""`ReportData`: the data of a report, as plain values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from clusterea.report.evidence import Support
 from clusterea.types import Pair, StageCost
 
-RIGHT, WRONG, UNKNOWN = 1, 0, -1  # what the test links say of a link
+RIGHT, WRONG, UNKNOWN = 1, 0, -1  # verdicts of the test links on a link
 
 Drawn = Literal["all", "most", "least", "random"]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSize:
-    """How large one graph is."""
+    """The size of one graph."""
 
     entities: int
     relations: int
@@ -33,34 +33,32 @@ class MiniBatches:
 
     sampler: str
     sizes: Pair[tuple[int, ...]]  # entities in mini-batch 0, 1, …
-    overlap: Mapping[str, float] | None = None  # of which links → the share kept together
+    overlap: Mapping[str, float] | None = None  # kind of links → overlap
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One link, and the evidence behind it."""
+    """One link and its evidence."""
 
     link: int  # its index among all links
     entities: Pair[str]
     confidence: float
-    right: bool | None = None  # None: no test link says
-    truth: str | None = (
-        None  # the target that a test link gives the source, where the match is wrong
-    )
+    right: bool | None = None  # None: not judged
+    truth: str | None = None  # the right target, if the match is wrong and a test link has it
     drawn: Drawn = "all"  # why it is in the sample
     num_neighbors: Pair[int] = field(default_factory=lambda: Pair(0, 0))
-    num_supports: int = 0  # all there are; `supports` may hold fewer
+    num_supports: int = 0  # `supports` may have fewer
     supports: tuple[Support[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReportData:
-    """What `write_report` takes. What has a default may be missing; the page then says so."""
+    """The data for `write_report`. Fields with a default are optional."""
 
     title: str
     sizes: Pair[GraphSize]
     num_seeds: int
-    names: Pair[pa.Array]  # (links,) each: the source and the target of every link returned
+    names: Pair[pa.Array]  # (links,) each: the source and the target of every link
     confidence: NDArray[np.floating[Any]]  # (links,)
     unmatched: Pair[int]
     confidence_note: str = ""  # `Alignment.confidence_note`
@@ -69,8 +67,8 @@ class ReportData:
     metrics: Mapping[str, Any] | None = None  # in the shape of metrics.json
     stages: tuple[StageCost, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
-    matches: tuple[Match, ...] = ()  # the links that come with evidence: all, or a sample of them
-    # Of self-training: column → value. A float in [0, 1] is a share, but for one named …seconds.
+    matches: tuple[Match, ...] = ()  # the links with evidence: all, or a sample
+    # Of self-training: column → value. A float in [0, 1] is a share, unless it is named …seconds.
     rounds: tuple[Mapping[str, float | int | str], ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -21,17 +21,17 @@ class Step(Generic[Id]):
     """One relation between an entity and its neighbor."""
 
     relation: Id
-    outward: bool  # the entity is the head and its neighbor the tail
+    outward: bool  # the entity is the head, its neighbor the tail
 
 
 @dataclass(frozen=True, slots=True)
 class Support(Generic[Id]):
-    """A neighbor of each side, the two matched to each other, and how each is reached."""
+    """Two neighbors that are matched to each other, and the relations to them."""
 
     neighbors: Pair[Id]
     relations: Pair[tuple[Step[Id], ...]]
     by_seed: bool
-    confidence: float | None  # of the neighbors' own link; a seed needs none
+    confidence: float | None  # of the link between the neighbors; None for a seed
 
     @staticmethod
     def named(
@@ -47,10 +47,10 @@ class Support(Generic[Id]):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence for one match: the strongest supports, and the number of all."""
+    """The evidence for one match: the strongest supports, and their total number."""
 
     supports: tuple[Support[int], ...]
-    total: int  # supports, also those beyond the limit
+    total: int  # number of supports, also beyond the limit
     num_neighbors: Pair[int]  # distinct neighbors of each of the two entities
 
 
@@ -68,9 +68,9 @@ class EvidenceIndex:
     def evidence(
         self, source_entity: int, target_entity: int, *, limit: int | None = None
     ) -> Evidence:
-        """Seeds first, then by falling confidence; `limit` bounds how many come back.
+        """The evidence for a match: seeds first, then by descending confidence, at most `limit`.
 
-        An entity is no neighbor of itself: a match never supports itself.
+        An entity is not its own neighbor, so a match never supports itself.
         """
         source = self._neighborhoods.source.around(source_entity, "source_entity")
         target = self._neighborhoods.target.around(target_entity, "target_entity")
@@ -101,7 +101,7 @@ def evidence(
     *,
     limit: int | None = None,
 ) -> list[Support[int]]:
-    """The supports of one match, strongest first. For many matches keep an `EvidenceIndex`."""
+    """The supports of one match, strongest first. For many matches, use `EvidenceIndex`."""
     found = EvidenceIndex(task, alignment).evidence(source_entity, target_entity, limit=limit)
     return list(found.supports)
 
@@ -170,5 +170,5 @@ class _Counterparts:
 
 
 def _offsets(owners: IntArray, size: int) -> IntArray:
-    """(size + 1,): where each owner's entries begin, once they are sorted by owner."""
+    """(size + 1,): the start of each owner's entries after sorting by owner."""
     return np.concatenate([np.zeros(1, np.int64), np.bincount(owners, minlength=size)]).cumsum()

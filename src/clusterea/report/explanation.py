@@ -1,4 +1,4 @@
-"""`explained`: why an entity was linked as it was, or not at all."""
+"""`explained`: why an entity has its link, or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
 
 _Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
-SIMILAR = 5  # names offered where one is not known
+SIMILAR = 5  # names suggested for an unknown name
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Linked:
 
     source: int
     target: int
-    confidence: float | None  # a seed has none
+    confidence: float | None  # None for a seed
     evidence: Evidence
 
 
@@ -43,33 +43,33 @@ class Unlinked:
     never_linked: bool = False  # a blank node, or a term of RDF's own vocabularies
 
     def told(self) -> str:
-        """What became of the entity, without its name."""
+        """The result for the entity, without its name."""
         if self.never_linked:
             return "is never linked: it is a blank node or a term of RDF's own vocabularies."
         if not self.candidates:
-            return "was matched to nothing. No entity of the other graph was scored for it."
-        return "was matched to nothing. Its best candidates:"
+            return "has no link. No entity of the other graph is a candidate."
+        return "has no link. Its best candidates:"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What there is to say of an entity: its links with their evidence, or its candidates."""
+    """The links of an entity with their evidence, or its candidates."""
 
     entity: str
     answers: tuple[Linked | Unlinked, ...]
     names: Pair[Names]
     relation_names: Pair[Names]
-    confidence_note: str = ""  # that of the alignment, where a confidence is shown
+    confidence_note: str = ""  # of the alignment, if a confidence is shown
 
     def supports(self, linked: Linked) -> list[Support[str]]:
-        """The evidence for a link, by name."""
+        """The evidence for a link, with names."""
         return [
             Support.named(each, self.names, self.relation_names)
             for each in linked.evidence.supports
         ]
 
     def own_and_others(self, side: Side) -> tuple[Names, Names]:
-        """The names of the entity's own side, and of the side that its candidates are of."""
+        """The names of the entity's side, and those of the other side."""
         source, target = self.names
         return (source, target) if side == "source" else (target, source)
 
@@ -80,7 +80,7 @@ class Explanation:
         return "\n".join([*lines, self.confidence_note] if self.confidence_note else lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Tables for notebooks."""
         note = self.confidence_note
         return "".join(
             html_table(title, header, rows, note=note) for title, header, rows in self._tables()
@@ -124,7 +124,7 @@ class Explanation:
             )
             for each in unlinked.candidates
         ]
-        header = ("candidate", "score", "why it was not taken") if rows else ()
+        header = ("candidate", "score", "why it was not chosen") if rows else ()
         return f"{self.entity} ({unlinked.side}) {unlinked.told()}", header, rows
 
 
@@ -138,16 +138,16 @@ def explained(
     *,
     limit: int,
 ) -> Explanation:
-    """What there is to say of an entity, on each side that has it.
+    """Explains the links, or the missing link, of an entity on each side that has it.
 
     Args:
         benchmark: The graphs, the seeds and the names.
         found: All links.
-        given: Those that are shown: all, or the surest.
-        similarity: What the links were made of; called for an entity without a link.
-        chosen: The links before those below the cut were left out; None if there was no cut.
-        entity: Its name.
-        limit: How many pairs of neighbors, or candidates, at most.
+        given: The links that are shown: all, or the most confident.
+        similarity: Returns the fused similarity; called for an entity without a link.
+        chosen: Returns the links with those that abstaining dropped; None if none were dropped.
+        entity: The name of the entity.
+        limit: Most pairs of neighbors, or candidates.
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
@@ -182,7 +182,7 @@ def _shows_confidence(answer: Linked | Unlinked) -> bool:
 
 
 def why(candidate: Candidate, rival: str) -> str:
-    """Why a candidate was not taken, in a few words."""
+    """Why a candidate was not chosen, in a few words."""
     if candidate.reason == "seed":
         return f"a seed links it to {rival}"
     if candidate.reason == "linked":
@@ -191,14 +191,14 @@ def why(candidate: Candidate, rival: str) -> str:
         sure = confidence(candidate.confidence)
         return f"its link to {rival} was left out by --min-confidence or --top: confidence {sure}"
     if candidate.reason == "unsure":
-        return "its confidence was below the cut"
+        return "dropped: it would lower the expected F1"
     return "also without a link; the matching method did not pair them"
 
 
 def steps(
     some: tuple[Step[str], ...], short: Callable[[str], str] = str, between: str = ", "
 ) -> str:
-    """Relations with an arrow that says which way they lead."""
+    """Relations with an arrow for their direction."""
     return between.join(
         f"{short(step.relation)} →" if step.outward else f"← {short(step.relation)}"
         for step in some
@@ -222,7 +222,7 @@ def _pairs(
 
 
 def _found(benchmark: Benchmark, name: str) -> dict[Side, int]:
-    """Side and number of the entity with this name; of both, where both graphs have one."""
+    """The id of the entity with this name, for each side that has one."""
     sides: dict[Side, Names] = {"source": benchmark.names.source, "target": benchmark.names.target}
     numbers = {side: int(names.ids_of([name])[0]) for side, names in sides.items()}
     found = {side: number for side, number in numbers.items() if number >= 0}

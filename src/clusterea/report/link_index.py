@@ -1,4 +1,4 @@
-"""Every link of a run, packed small enough to search in the page."""
+"""All links of a run, compressed, for the search in the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterea.types import IntArray
 
 @dataclass(frozen=True, slots=True)
 class LinkIndex:
-    """The packed links, and where each link lies in them."""
+    """The packed links, and the row of each link."""
 
     packed: str  # base64 of gzip
     rows: IntArray  # (links,): link i is row rows[i]
@@ -28,7 +28,7 @@ def pack_links(data: ReportData) -> LinkIndex:
     """All links of the report, in about 20 bytes each for names like those of DBpedia.
 
     Unpacked it holds three columns, one after the other: confidence in steps (16 bits,
-    little endian), verdicts (8 bits) and names (UTF-8, one link a line, a tab between source and
+    little endian), verdicts (8 bits) and names (UTF-8, one link per line, a tab between source and
     target). Links are sorted by source name, which makes the names a fifth smaller.
     """
     cells = data.names.zip(NAMESPACES).map(lambda side: to_cells(*side))

@@ -3,7 +3,7 @@
 const Links = (() => {
   const OWN_NAMESPACE = /^urn:clusterea:(?:source|target):/;
 
-  // Each run of percent-encoded bytes that is UTF-8, as the text it stands for.
+  // Decodes percent-encoded UTF-8; leaves other bytes encoded.
   function decoded(text) {
     return text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
       try {
@@ -14,7 +14,7 @@ const Links = (() => {
     });
   }
 
-  // Of an address the last part: what a person knows the thing by.
+  // The last part of an IRI, which people recognize.
   function short(name) {
     if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return name;
     const last = name.replace(/[/#]+$/, "").split(/[/#]/).pop();
@@ -40,7 +40,7 @@ const Links = (() => {
   }
 
   return class {
-    // text: one link a line, a tab between source and target. confidence: in steps.
+    // text: one link per line, a tab between source and target. confidence: in steps.
     constructor(text, confidence, verdicts) {
       this.length = confidence.length;
       this.confidence = confidence;
@@ -54,7 +54,7 @@ const Links = (() => {
 
     static short = short;
 
-    // From the base64 of gzip that link_index.py packs.
+    // Reads what link_index.py packs: base64 of gzip.
     static async unpack(packed, number) {
       const letters = atob(packed);
       const compressed = new Uint8Array(letters.length);
@@ -91,7 +91,7 @@ const Links = (() => {
       return order.filter((row) => fits[row] && (verdict ?? this.verdicts[row]) === this.verdicts[row]);
     }
 
-    // Every row, by rising or falling keys; equal ones by their row, negative ones last.
+    // All rows sorted by key; ties by row, negative keys last.
     order(keys, falling) {
       const { length } = this;
       const most = keys.reduce((a, b) => Math.max(a, b), 0);

@@ -1,4 +1,4 @@
-"""The report's data as the page's script reads it: compact, and harmless inside HTML."""
+"""The report's data for the page's script: compact, and safe inside HTML."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from clusterea.report.data import RIGHT, UNKNOWN, WRONG, Match
 from clusterea.report.evidence import Step, Support
 from clusterea.types import IntArray
 
-CONFIDENCE_STEPS = 50_000  # finer than what the page shows, and 16 bits hold it
+CONFIDENCE_STEPS = 50_000  # finer than the page shows, and fits into 16 bits
 
 
 def embed_json(value: Any) -> str:
-    """JSON that no browser takes for markup, whatever strings it holds."""
+    """JSON that is safe inside HTML, whatever strings it contains."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # `</script>` and `<!--` need one of these; the last two end a line in old scripts.
+    # `</script>` and `<!--` contain one of these; the last two end a line in old JavaScript.
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def in_steps(confidence: ArrayLike) -> IntArray:
-    """Confidence as a multiple of 1 / CONFIDENCE_STEPS; none but 0 and 1 become 0 and 1."""
+    """Confidence as a multiple of 1 / CONFIDENCE_STEPS; only 0 and 1 become 0 and 1."""
     values = np.asarray(confidence, dtype=np.float64)
     nearest = np.floor(values * CONFIDENCE_STEPS + 0.5).astype(np.int64)
     return np.where((values > 0) & (values < 1), nearest.clip(1, CONFIDENCE_STEPS - 1), nearest)
 
 
 def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
-    """Every name once, in `names`, and elsewhere its index there: a hub is named many times.
+    """The matches as nested lists; a name is its index in `names`, which holds each name once.
 
-    A match is [source, target, confidence, verdict, truth or -1, neighbours of the source, of the
-    target, supports in all, supports]; a support is [source, target, confidence or null for a seed,
-    source steps, target steps]; a step is its relation and 1 where it leads outward, else 0.
-    Confidence is in steps of 1 / `confidence_steps`.
+    A match is [source, target, confidence, verdict, truth or -1, neighbors of the source, of the
+    target, number of supports, supports]; a support is [source, target, confidence or null for a
+    seed, source steps, target steps]; a step is its relation, then 1 if outward, else 0. Confidence
+    is in steps of 1 / `confidence_steps`.
     """
     places: dict[str, int] = {}
 

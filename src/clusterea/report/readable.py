@@ -1,4 +1,4 @@
-"""Numbers as a person reads them. `script.js` has `percent` and `count` too, by the same rules."""
+"""Numbers for people to read. `script.js` has the same rules for `percent` and `count`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from clusterea.types.rounding import rounded
 
 
 def percent(share: float) -> str:
-    """`93.1%`. What is not all is never `100.0%`, and what is not nothing never `0.0%`.
+    """`93.1%`. Only 1 is shown as `100.0%`, and only 0 as `0.0%`.
 
-    Near the ends there is one more digit (`99.97%`), and beyond that a bound (`>99.99%`).
+    Near 0 and 1 there is one more digit (`99.97%`), and beyond that a bound (`>99.99%`).
     """
     return rounded(share, 1, most=100) + "%"
 
 
 def confidence(value: float | None) -> str:
-    """`0.87`; near 0 and 1 as in `percent`; a dash where there is none."""
+    """`0.87`; near 0 and 1 as in `percent`; a dash for None."""
     return "–" if value is None else rounded(value, 2)
 
 
@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 def size(num_bytes: int | None) -> str:
-    """`512 MiB`, `1.5 GiB`, as the console writes it; a dash where nothing was measured."""
+    """`512 MiB`, `1.5 GiB`; a dash for None."""
     return "–" if num_bytes is None else readable_size(num_bytes)
 
 

@@ -1,4 +1,4 @@
-"""`write_report`: one HTML file that shows an alignment, and needs nothing but a browser."""
+"""`write_report`: one HTML file that shows an alignment."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from clusterea.report.payload import embed_json, encode_matches
 
 
 def write_report(path: str | os.PathLike[str], data: ReportData) -> None:
-    """Writes the page beside its place and renames it: it is never half there."""
+    """Writes the page, atomically."""
     with replacing(Path(path)) as beside:
         beside.write_text(render_report(data), encoding="utf-8", newline="\n")
 
 
 def render_report(data: ReportData) -> str:
-    """The page: style, scripts, charts and data, all inside it.
+    """The HTML of the page, with style, scripts, charts and data inside.
 
-    Its content security policy lets it load nothing, and run no script but its own.
+    Its content security policy forbids loading anything and running other scripts.
     """
     from bokeh.resources import Resources
     from jinja2 import Environment, StrictUndefined
@@ -78,7 +78,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """Nothing from the network, and no script but these: a hostile name stays a name."""
+    """A content security policy: no network and no other scripts, so names can't inject code."""
     hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return (
@@ -90,7 +90,7 @@ def _policy(*scripts: str) -> str:
 def _plots(
     data: ReportData, spread: Sequence[ConfidenceBin], points: Sequence[Reliability]
 ) -> dict[str, charts.Chart]:
-    """The charts there is something to draw in, by the name of their place in the page."""
+    """The charts that have data, by their name in the page."""
     plots = {}
     if data.metrics and data.metrics.get("by_degree"):
         plots["by-degree"] = charts.by_degree(data.metrics["by_degree"])
@@ -120,7 +120,7 @@ def _verdicts(data: ReportData) -> dict[str, int] | None:
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """`training.epochs`, `10`: the names that `--set` takes."""
+    """Names as `--set` takes them and values: `training.epochs`, `10`."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")

@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("report-data").textContent);
 
-  // ---- charts: drawn by Bokeh, colored from the style sheet, so that they follow light and dark
+  // ---- charts: drawn by Bokeh, colored by the style sheet for light and dark mode
 
   function paint(model, ink) {
     const set = {};
@@ -47,14 +47,14 @@
   const VERDICTS = new Map([
     [1, ["right", "✓", "right"]],
     [0, ["wrong", "✗", "wrong"]],
-    [-1, ["unknown", "–", "the test links say nothing"]],
+    [-1, ["unknown", "–", "not judged"]],
   ]);
   const counts = new Intl.NumberFormat("en");
   const verdict = document.getElementById("verdict");
   const search = document.getElementById("search");
   const more = document.getElementById("more");
 
-  // All text goes in as text, never as markup: a name may hold anything.
+  // Text is never inserted as markup: a name may contain anything.
   function element(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -62,7 +62,7 @@
     return made;
   }
 
-  // By the rule of `percent` in readable.py: what is not all is never 100.0%.
+  // Same rule as `percent` in readable.py: a share below 1 is never shown as 100.0%.
   function percent(share) {
     const inside = share > 0 && share < 1;
     let nearest, steps;
@@ -76,7 +76,7 @@
     return nearest <= 0 ? "<0.01%" : ">99.99%";
   }
 
-  // Of each row in the sample: {truth, ofSource, ofTarget, total, supports}.
+  // The evidence by row, for the sample: {truth, ofSource, ofTarget, total, supports}.
   const evidenceOf = new Map();
   let links;
 
@@ -108,7 +108,7 @@
     const all = links.length === state.found.length ? "" : ` (of ${counts.format(links.length)})`;
     document.getElementById("shown").textContent = state.found.length
       ? `Showing ${counts.format(state.shown)} of ${counts.format(state.found.length)} matches${all}`
-      : "No match fits.";
+      : "No matches found.";
   }
 
   function matchRow(number) {
@@ -137,11 +137,11 @@
     const known = evidenceOf.get(number);
     const total = known ? [counts.format(known.total)] : [
       element("span", { "aria-hidden": "true" }, "–"),
-      element("span", { class: "hidden" }, "not in this page"),
+      element("span", { class: "hidden" }, "not on this page"),
     ];
     row.append(element("td", { class: "number" }, ...total));
     row.addEventListener("click", () => {
-      if (!String(getSelection())) toggle(number, row, open); // marking text is not choosing
+      if (!String(getSelection())) toggle(number, row, open); // not while text is selected
     });
     return row;
   }
@@ -180,7 +180,7 @@
       return [names, element("p", {}, `${sizes}none of them are matched to each other.`)];
     }
     const left = total - supports.length;
-    const shown = left ? `, the strongest ${supports.length} of them here.` : ".";
+    const shown = left ? `. The strongest ${supports.length} are shown.` : ".";
     const pairs = total === 1 ? "1 pair is" : `${counts.format(total)} pairs are`;
     const table = element(
       "table",
@@ -197,12 +197,12 @@
     return [names, element("p", {}, `${sizes}${pairs} matched to each other${shown}`), table];
   }
 
-  // A shell takes all between single quotes as it is, but for a single quote.
+  // Between single quotes, a shell leaves everything but a single quote as it is.
   function howToExplain(source) {
     const quoted = `'${source.replaceAll("'", "'\\''")}'`;
     return [
-      element("p", {}, "This page does not hold the evidence for this match. To see it, run this " +
-        "command with the folder of the run in place of RUN:"),
+      element("p", {}, "This page has no evidence for this match. To see it, run this command with " +
+        "the folder of the run in place of RUN:"),
       element("pre", {}, `clusterea explain RUN ${quoted}`),
     ];
   }
@@ -250,7 +250,7 @@
     find();
   }
 
-  // Every link; where the browser can't unpack them, those of the sample.
+  // Reads all links, or only the sample if the browser can't unpack them.
   async function readLinks() {
     const packed = document.getElementById("link-index");
     let place = data.rows;
@@ -266,7 +266,7 @@
       );
       for (const note of document.querySelectorAll("#matches .note")) note.hidden = !note.hidden;
     }
-    packed.remove(); // megabytes that nobody needs any more
+    packed.remove(); // frees megabytes
     data.matches.forEach(([, , , , truth, ofSource, ofTarget, total, supports], number) => {
       evidenceOf.set(place[number], { truth, ofSource, ofTarget, total, supports });
     });

@@ -1,4 +1,4 @@
-"""Why an entity has no link: its best candidates, and why none of them was taken."""
+"""Why an entity has no link: its best candidates, and why each was not chosen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Candidate:
     entity: int
     score: float
     reason: Reason
-    rival: int | None = None  # of the unlinked entity's side: the other end of the candidate's link
+    rival: int | None = None  # the entity that the candidate is linked to
     confidence: float | None = None  # of that link
 
 
@@ -37,17 +37,17 @@ def candidates_of(
     *,
     limit: int,
 ) -> tuple[Candidate, ...]:
-    """The candidates of an entity without a link, by falling score.
+    """The candidates of an entity without a link, by descending score.
 
     Args:
-        side: Of the entity.
-        number: Its id.
-        similarity: What the links were made of.
-        task: Its seeds' entities have links already.
+        side: The side of the entity.
+        number: The id of the entity.
+        similarity: The fused similarity.
+        task: The seeds.
         found: All links.
-        given: Those that the run's files have.
-        chosen: The links before those below the cut were left out; None if there was no cut.
-        limit: At most so many.
+        given: The links in the run's files.
+        chosen: Returns the links with those that abstaining dropped; None if none were dropped.
+        limit: Most candidates.
     """
     column = 0 if side == "source" else 1
     entities, scores = _best(similarity, side, number, limit)
@@ -76,7 +76,7 @@ def candidates_of(
 
 
 def _row(links: Alignment, column: int, entity: int, number: int | None = None) -> int | None:
-    """Where the entity has a link, or the one to `number`, which is of `column`."""
+    """The row of the entity's first link, or of its link to `number`, an entity of `column`."""
     holds = links.links[:, 1 - column] == entity
     if number is not None:
         holds = holds & (links.links[:, column] == number)
@@ -85,7 +85,7 @@ def _row(links: Alignment, column: int, entity: int, number: int | None = None) 
 
 
 def _best(similarity: Similarity, side: Side, number: int, limit: int) -> tuple[Tensor, Tensor]:
-    """The entities of the other side that score best, and their scores."""
+    """The best candidates on the other side, and their scores."""
     if side == "source":
         start, end = similarity.row_offsets[number : number + 2].tolist()
         entities, scores = similarity.columns[start:end], similarity.values[start:end]
@@ -97,6 +97,6 @@ def _best(similarity: Similarity, side: Side, number: int, limit: int) -> tuple[
 
 
 def _partner(seeds: IntArray, entity: int, column: int) -> int | None:
-    """Who a seed links the entity to, which is not in `column` but on the other side."""
+    """The entity of `column` that a seed links to an entity of the other side, if any."""
     rows = (seeds[:, 1 - column] == entity).nonzero()[0]
     return int(seeds[rows[0], column]) if len(rows) else None

@@ -1,4 +1,4 @@
-"""The values that stages take and return: frozen, and checked where they are made."""
+"""The values that stages take and return. They are immutable and checked on construction."""
 
 from clusterea.types.alignment import Alignment
 from clusterea.types.arrays import IntArray

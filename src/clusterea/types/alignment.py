@@ -1,4 +1,4 @@
-"""`Alignment`: the links found, how sure each is, and who was left alone."""
+"""`Alignment`: the links, their confidence, and the unmatched entities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Alignment:
     links: Tensor  # (n, 2) int64: source entity, target entity
     confidence: Tensor  # (n,) floating point
     unmatched: Pair[Tensor]  # entities of each side without a link
-    examples: int = 0  # links with a known verdict that the confidence was fitted on; 0: none
+    examples: int = 0  # judged links that the confidence was fitted on
 
     def __post_init__(self) -> None:
         if self.links.ndim != 2 or self.links.shape[1] != 2:
@@ -49,12 +49,12 @@ class Alignment:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether confidence is a probability: it was fitted on links with a known verdict."""
+        """Whether confidence is a probability, fitted on judged links."""
         return self.examples > 0
 
     @property
     def confidence_note(self) -> str:
-        """What a reader of the confidences must know, in one sentence; empty if nothing."""
+        """A sentence that says that confidence is not calibrated; empty if it is."""
         return "" if self.is_calibrated or not len(self.links) else NOT_FITTED
 
     def to(self, device: torch.device | str) -> Alignment:
@@ -65,18 +65,18 @@ class Alignment:
         )
 
     def at_least(self, confidence: float) -> Alignment:
-        """The links that are at least so sure; the entities of the others are unmatched."""
+        """The links with at least this confidence; entities of the others become unmatched."""
         return self._only(self.confidence >= confidence)
 
     def bounded(self, confidence: float = 0.0, top: int | None = None) -> Alignment:
-        """The links that are at least so sure, and of these the `top` surest; None: all."""
+        """The links with at least this confidence, and of these the `top` most confident."""
         kept = self.at_least(confidence) if confidence else self
         return kept if top is None else kept.top(top)
 
     def top(self, count: int) -> Alignment:
-        """The surest `count` links; the entities of the others are unmatched.
+        """The `count` most confident links; entities of the others become unmatched.
 
-        Of equally sure links the first in the alignment's order are taken.
+        Of links with equal confidence, it takes the first ones.
         """
         import torch
 
@@ -85,7 +85,7 @@ class Alignment:
         return self._only(kept)
 
     def _only(self, kept: Tensor) -> Alignment:
-        """The links where the (n,) mask is true; the entities of the others are unmatched."""
+        """The links where the (n,) mask is true; entities of the others become unmatched."""
         import torch
 
         links, left = self.links[kept], self.links[~kept]
@@ -100,7 +100,7 @@ class Alignment:
         return Alignment(links, self.confidence[kept], unmatched, self.examples)
 
     def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
-        """A table of source, target and confidence: ids, or names where they are given."""
+        """A table of source, target and confidence, with names if given, else ids."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -112,15 +112,15 @@ class Alignment:
         return pd.DataFrame({**columns, "confidence": self.confidence.cpu().numpy()})
 
     def swap(self) -> Alignment:
-        """The same alignment seen from the other side."""
+        """The same alignment with source and target exchanged."""
         return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap(), self.examples)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the surest links."""
+        """The most confident links, for notebooks."""
         return self.to_html()
 
     def to_html(self, names: Pair[Names] | None = None, limit: int = 10) -> str:
-        """The surest links as a table: ids, or names where they are given."""
+        """The most confident links as a table, with names if given, else ids."""
         order = self.confidence.argsort(descending=True, stable=True)[:limit]
         ids = self.links[order].cpu().numpy()
         source, target = ids.T.tolist()
@@ -135,7 +135,7 @@ class Alignment:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """How it is stored: see `Stored`."""
+        """The tensors to store, see `Stored`."""
         from torch import tensor
 
         return {

@@ -13,7 +13,7 @@ IntArray = NDArray[np.int64]
 def frozen_ids(value: Any, name: str, *, columns: int | None = None) -> IntArray:
     """A read-only int64 view of `value`: (n,) without `columns`, else (n, columns).
 
-    The caller's own array stays writable; it is copied only where its type or layout demands it.
+    The caller's array stays writable. It is copied only if its type or layout must change.
     """
     array = np.asarray(value)
     if array.size == 0:

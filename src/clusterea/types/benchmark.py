@@ -1,4 +1,4 @@
-"""`Benchmark`: a task, the names of its entities, and the links to judge the result by."""
+"""`Benchmark`: a task, its names and its test links."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from clusterea.types.task import AlignmentTask
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Benchmark:
-    """What `load` returns. Stages get `task`; `test_links` go to `evaluate` and nowhere else."""
+    """The data that `load` returns. Stages see only `task`; only `evaluate` sees `test_links`."""
 
     task: AlignmentTask
-    test_links: IntArray  # (n, 2); one-to-one; empty where there is nothing to judge by
+    test_links: IntArray  # (n, 2), one-to-one; may be empty
     names: Pair[Names]  # of the entities
     relation_names: Pair[Names]
-    dangling: Pair[IntArray] | None = None  # entities known to have no counterpart, if known
-    dropped: Mapping[str, int] = field(default_factory=dict)  # why → how many, as read
-    format: str = "memory"  # which way in it came
-    seeds_from: Mapping[str, int] = field(default_factory=dict)  # where seeds come from → how many
-    notes: tuple[str, ...] = ()  # how files were understood; a run's folder does not keep them
+    dangling: Pair[IntArray] | None = None  # entities without a counterpart, if known
+    dropped: Mapping[str, int] = field(default_factory=dict)  # reason → number left out
+    format: str = "memory"  # of the files, or `memory`
+    seeds_from: Mapping[str, int] = field(default_factory=dict)  # origin → number of seeds
+    notes: tuple[str, ...] = ()  # how files were read; not stored in a run's folder
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -56,13 +56,13 @@ class Benchmark:
                 check_range(ids, "dangling", graph.num_entities)
 
     def __reduce__(self) -> tuple[type[Benchmark], tuple[object, ...]]:
-        """A read-only mapping can't be pickled; what it was made from can."""
+        """Pickles read-only mappings, which pickle can't, as dicts."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {name: dict(values[name]) for name in ("dropped", "seeds_from")}
         return Benchmark, tuple({**values, **plain}.values())
 
     def swap(self) -> Benchmark:
-        """The same benchmark seen from the other side."""
+        """The same benchmark with source and target exchanged."""
         return Benchmark(
             self.task.swap(),
             self.test_links[:, ::-1],
@@ -76,7 +76,7 @@ class Benchmark:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the sizes of the graphs, the links, and what was left out."""
+        """The sizes of the graphs, the links, and what was left out, for notebooks."""
         graphs = zip(("source", "target"), self.task.graphs, self.names, strict=True)
         rows: list[tuple[object, ...]] = [
             (side, each.num_entities, each.num_relations, each.num_triples, _first(names))

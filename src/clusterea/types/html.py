@@ -1,4 +1,4 @@
-"""Small HTML tables, for notebooks. Every text is escaped: a name may hold anything."""
+"""Small HTML tables for notebooks. All text is escaped: a name may contain anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterea.types.rounding import rounded
 def html_table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = ""
 ) -> str:
-    """A title, a table, and a note below it; numbers are written as `shown` does."""
+    """A title, a table, and a note; numbers as in `shown`."""
     head = "".join(f"<th>{escape(text)}</th>" for text in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
@@ -25,7 +25,7 @@ def html_table(
 
 
 def shown(value: object) -> str:
-    """A whole number with thousands set apart, another number as `rounded` writes it, or a text."""
+    """The value as text: an int with thousands separators, a float as in `rounded`."""
     if isinstance(value, float):
         return rounded(value, 3)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""What holds for every (n, 2) array of links between the two sides."""
+"""Checks for (n, 2) arrays of links."""
 
 from __future__ import annotations
 

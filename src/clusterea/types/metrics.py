@@ -1,4 +1,4 @@
-"""`Metrics`: how good an alignment is, in both directions and against both candidate sets."""
+"""`Metrics`: the accuracy of an alignment, for both directions and both candidate sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _check_rate(value: float, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Hits@k and MRR of one direction. Tied scores count at their expectation."""
+    """Hits@k and MRR of one direction; for ties, their expected value."""
 
     hits: Mapping[int, float]  # k → expected share of test links ranked k or better
     mrr: float
@@ -32,7 +32,7 @@ class Ranking:
             _check_rate(share, f"hits@{k}")
         shares = [self.hits[k] for k in sorted(self.hits)]
         if any(larger < smaller for smaller, larger in pairwise(shares)):
-            raise ValueError(f"hits must not fall as k grows. Got {dict(self.hits)} instead.")
+            raise ValueError(f"hits must not decrease as k grows. Got {dict(self.hits)} instead.")
         object.__setattr__(self, "hits", MappingProxyType(dict(self.hits)))
 
     def to_dict(self) -> dict[str, float]:
@@ -41,7 +41,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class MatchingScores:
-    """Of the links returned, and of the links there are."""
+    """Precision, recall and F1 of links."""
 
     precision: float
     recall: float
@@ -79,12 +79,12 @@ class DegreeBucket:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Metrics:
-    """What `evaluate` returns. `Pair.source` is source to target, `Pair.target` the other way."""
+    """The result of `evaluate`. `Pair.source` is source to target, `Pair.target` the reverse."""
 
-    test_candidates: Pair[Ranking]  # ranked among the test links' entities: the field's custom
-    all_candidates: Pair[Ranking]  # ranked among every non-seed entity: what a user gets
+    test_candidates: Pair[Ranking]  # ranked among the test links' entities, as usual in papers
+    all_candidates: Pair[Ranking]  # ranked among all entities without a seed
     test_links: int
-    missing: int  # test links whose truth is in no cell of its row
+    missing: int  # test links without a cell
     matching: MatchingScores | None = None
     by_degree: tuple[DegreeBucket, ...] = ()
 
@@ -97,7 +97,7 @@ class Metrics:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """The shape of `metrics.json`; every rate a fraction."""
+        """The contents of `metrics.json`; rates are fractions."""
         out: dict[str, Any] = {
             "test_candidates": _directions(self.test_candidates),
             "all_candidates": _directions(self.all_candidates),
@@ -108,7 +108,7 @@ class Metrics:
         return {**out, "missing": self.missing, "test_links": self.test_links}
 
     def _repr_html_(self) -> str:
-        """For notebooks: both directions against both candidate sets."""
+        """Both directions and both candidate sets, for notebooks."""
         kinds = {"test links' entities": self.test_candidates, "all": self.all_candidates}
         rows = [
             (way, among, *ranking.to_dict().values())

@@ -1,4 +1,4 @@
-"""`Names`: what the entities or relations of one graph are called."""
+"""`Names`: the names of the entities or relations of one graph."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clusterea.types.arrays import IntArray
 
 
 class Names(Sequence[str]):
-    """Name i belongs to entity (or relation) i; no name occurs twice.
+    """Name i belongs to entity (or relation) i; all names are distinct.
 
-    The strings live in one Arrow array: two million names are one allocation, not two million.
+    The strings are in one Arrow array, which saves memory for millions of names.
     """
 
     __slots__ = ("_array",)
@@ -25,7 +25,7 @@ class Names(Sequence[str]):
         array = names if isinstance(names, pa.Array) else pa.array(names, type=pa.large_string())
         array = array.cast(pa.large_string())
         if array.null_count:
-            raise ValueError(f"names must all be there. Got {array.null_count} missing instead.")
+            raise ValueError(f"names must not be null. Got {array.null_count} missing instead.")
         distinct = pc.count_distinct(array).as_py()
         if distinct != len(array):
             raise ValueError(
@@ -39,18 +39,18 @@ class Names(Sequence[str]):
         return self._array
 
     def take(self, ids: IntArray) -> list[str]:
-        """The names of `ids`, in their order."""
+        """The names of `ids`, in the same order."""
         return self._array.take(pa.array(ids)).to_pylist()  # type: ignore[no-any-return]
 
     def ids_of(self, names: pa.Array | pa.ChunkedArray | Sequence[str]) -> IntArray:
-        """The id of each of `names`, -1 where it is not one of ours."""
+        """The id of each of `names`; -1 if it is unknown."""
         if not isinstance(names, (pa.Array, pa.ChunkedArray)):
             names = pa.array(names, type=pa.large_string())
         ids = pc.index_in(names.cast(pa.large_string()), value_set=self._array)
         return pc.fill_null(ids, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
     def keys(self) -> IntArray:
-        """(n,): a 64-bit hash of each name, the same wherever and whenever it is computed."""
+        """(n,): a 64-bit hash of each name, the same on every machine."""
         digests = b"".join(
             blake2b(name.encode(), digest_size=8).digest() for name in self._array.to_pylist()
         )

@@ -13,20 +13,17 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Pair(Generic[A]):
-    """One thing for the source side and one for the target side.
-
-    The other direction of anything is `swap()`; no code counts sides with 0 and 1.
-    """
+    """A value for the source side and one for the target side."""
 
     source: A
     target: A
 
     def swap(self) -> Pair[A]:
-        """The same two things with their sides exchanged."""
+        """The same two values with their sides exchanged."""
         return Pair(self.target, self.source)
 
     def map(self, function: Callable[[A], B]) -> Pair[B]:
-        """`function` of each side."""
+        """The results of `function` for each side."""
         return Pair(function(self.source), function(self.target))
 
     def zip(self, other: Pair[B]) -> Pair[tuple[A, B]]:

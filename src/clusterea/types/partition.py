@@ -1,4 +1,4 @@
-"""`Partition`: both graphs cut into mini-batches."""
+"""`Partition`: the mini-batch of each entity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Partition:
-    """Every entity of both sides in exactly one of `num_batches` mini-batches."""
+    """The mini-batch of every entity of both sides."""
 
     labels: Pair[Tensor]  # (entities of the side,) int64: the entity's mini-batch
     num_batches: int
@@ -37,7 +37,7 @@ class Partition:
                 )
 
     def mini_batches(self) -> Iterator[Pair[Tensor]]:
-        """The entity ids of mini-batch 0, 1, …, ascending; an empty one is yielded too."""
+        """The entity ids of each mini-batch, ascending; mini-batches may be empty."""
         yield from (
             Pair(source, target)
             for source, target in zip(
@@ -46,15 +46,15 @@ class Partition:
         )
 
     def sizes(self) -> Pair[list[int]]:
-        """Entities in each mini-batch."""
+        """The number of entities in each mini-batch."""
         return self.labels.map(lambda labels: labels.bincount(minlength=self.num_batches).tolist())
 
     def swap(self) -> Partition:
-        """The same mini-batches seen from the other side."""
+        """The same mini-batches with source and target exchanged."""
         return Partition(self.labels.swap(), self.num_batches)
 
     def tensors(self) -> dict[str, Tensor]:
-        """How it is stored: see `Stored`."""
+        """The tensors to store, see `Stored`."""
         from torch import tensor
 
         source, target = self.labels

@@ -1,4 +1,4 @@
-"""`rounded`: shares and confidences as a person reads them."""
+"""`rounded`: shares and confidences for people to read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from math import floor
 
 
 def rounded(share: float, decimals: int, most: int = 1) -> str:
-    """`share` of `most` in decimals; what is neither 0 nor all of it is never shown as that.
+    """`share` times `most` as text. Only 0 and 1 are shown as 0 and `most`.
 
-    Near the ends there is one more digit (`0.9997`), and beyond that a bound (`>0.9999`).
+    Near 0 and 1 there is one more digit (`0.9997`), and beyond that a bound (`>0.9999`).
     """
     for places in (decimals, decimals + 1):
         steps = most * 10**places
-        # Halves go up, computed so that JavaScript's floats give the same digits.
+        # Halves round up, and JavaScript gives the same digits.
         nearest = floor(share * steps + 0.5)
         if not 0 < share < 1 or 0 < nearest < steps:
             return f"{nearest / 10**places:.{places}f}"

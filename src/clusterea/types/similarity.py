@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Similarity:
-    """CSR over source × target. Higher is nearer; an absent cell is no candidate, not a zero."""
+    """A CSR matrix of source × target. Higher is more similar; an absent cell is not a zero."""
 
     row_offsets: Tensor  # (source entities + 1,) int64
     columns: Tensor  # (cells,) int64, ascending and distinct within a row
@@ -34,7 +34,7 @@ class Similarity:
             )
         if columns.ndim != 1 or columns.shape != values.shape:
             raise ValueError(
-                "columns and values must be of one length. "
+                "columns and values must have the same length. "
                 f"Got {tuple(columns.shape)} and {tuple(values.shape)} instead."
             )
         if int(offsets[0]) != 0 or int(offsets[-1]) != columns.numel():
@@ -43,7 +43,7 @@ class Similarity:
                 f"Got {int(offsets[0])} to {int(offsets[-1])} instead."
             )
         if bool((offsets.diff() < 0).any()):
-            raise ValueError("row_offsets must not fall.")
+            raise ValueError("row_offsets must not decrease.")
         if not columns.numel():
             return
         if int(columns.min()) < 0 or int(columns.max()) >= width:
@@ -51,10 +51,10 @@ class Similarity:
                 f"columns must lie in [0, {width}). "
                 f"Got values from {int(columns.min())} to {int(columns.max())} instead."
             )
-        # A step that does not rise is allowed only where a new row begins.
+        # Columns may only fall or repeat where a new row begins.
         falls = (columns.diff() <= 0).nonzero().flatten() + 1
         if not bool(torch.isin(falls, offsets).all()):
-            raise ValueError("columns must rise within each row: one cell for a pair.")
+            raise ValueError("columns must increase within each row.")
         if not bool(values.isfinite().all()):
             raise ValueError("values must be finite.")
 
@@ -67,11 +67,11 @@ class Similarity:
         import torch
 
         counts = self.row_offsets.diff()
-        # Told the length, a GPU need not be waited for.
+        # With a known length, the GPU needs no synchronization.
         return torch.repeat_interleave(counts, output_size=self.num_cells)
 
     def to(self, device: torch.device | str) -> Similarity:
-        """The same on another device; itself where it is there."""
+        """The same on another device; itself if it is already there."""
         import torch
 
         if self.values.device == torch.device(device):
@@ -84,7 +84,7 @@ class Similarity:
         )
 
     def swap(self) -> Similarity:
-        """The transpose: the same scores seen from the other side."""
+        """The transpose."""
         order = self.columns.argsort(stable=True)
         counts = self.columns.bincount(minlength=self.num_entities.target)
         offsets = counts.new_zeros(counts.numel() + 1)
@@ -92,7 +92,7 @@ class Similarity:
         return Similarity(offsets, self.rows()[order], self.values[order], self.num_entities.swap())
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """The same cells as a sparse array of scipy. A cell that is zero there is a candidate."""
+        """The same cells as a sparse array of scipy. An explicit zero is a candidate."""
         from scipy.sparse import csr_array
 
         parts = [each.cpu().numpy() for each in (self.columns, self.row_offsets)]
@@ -102,7 +102,7 @@ class Similarity:
         return csr_array((values.numpy(), *parts), shape=tuple(self.num_entities))
 
     def tensors(self) -> dict[str, Tensor]:
-        """How it is stored: see `Stored`. Columns of 32 bits, where they fit, halve the file."""
+        """The tensors to store, see `Stored`. Columns have 32 bits if they fit, to save disk."""
         from torch import int32, tensor
 
         columns = self.columns
@@ -125,4 +125,6 @@ class Similarity:
     def __repr__(self) -> str:
         source, target = self.num_entities
         per_row = self.num_cells / max(source, 1)
-        return f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} a row)"
+        return (
+            f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} per row)"
+        )

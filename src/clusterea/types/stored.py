@@ -1,4 +1,4 @@
-"""`Stored`: what can be kept in a run's folder; `Embeddings` and `Links`, which are kept so."""
+"""`Stored`: values that a run's folder can store, such as `Embeddings` and `Links`."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 
 class Stored(Protocol):
-    """A value that says how it is stored: as named tensors, and back from them."""
+    """A value that converts to named tensors and back."""
 
     def tensors(self) -> dict[str, Tensor]: ...
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], num_entities: Pair[int]) -> Self:
-        """The value.
+        """The value from its tensors.
 
         Args:
-            tensors: What `tensors` returned, as read from a file.
-            num_entities: Entities of each side of the task it was made for.
+            tensors: The result of `tensors`, read from a file.
+            num_entities: The number of entities of each side.
 
         Raises:
-            ValueError, KeyError: It was not made for such a task.
+            ValueError, KeyError: The tensors do not fit these numbers.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embeddings(Pair["Tensor"]):
-    """(entities, dim) floating point of each side: the vectors of one encoder."""
+    """The vectors of one encoder: (entities, dim) floating point for each side."""
 
     def tensors(self) -> dict[str, Tensor]:
         """How they are stored: see `Stored`."""
@@ -53,7 +53,7 @@ class Embeddings(Pair["Tensor"]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Pairs of entities: seeds that a round adds."""
+    """Pairs of entities, such as pseudo-seeds."""
 
     pairs: Tensor  # (n, 2) int64: source entity, target entity
 
@@ -71,7 +71,7 @@ class Links:
 
 
 def check_ids(ids: Tensor, what: str, size: int) -> None:
-    """Raises unless these are (n,) entities of a side with `size` entities."""
+    """Raises unless these are (n,) ids in [0, size)."""
     from torch import int64
 
     if ids.ndim != 1 or ids.dtype != int64:
@@ -81,7 +81,7 @@ def check_ids(ids: Tensor, what: str, size: int) -> None:
 
 
 def check_links(links: Tensor, num_entities: Pair[int]) -> None:
-    """Raises unless these are (n, 2) pairs of a source and a target entity."""
+    """Raises unless these are (n, 2) ids of source and target entities."""
     if links.ndim != 2 or links.shape[1] != 2:
         raise ValueError(f"links must have shape (n, 2). Got {tuple(links.shape)} instead.")
     for column, size in enumerate(num_entities):

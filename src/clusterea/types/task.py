@@ -1,4 +1,4 @@
-"""`AlignmentTask`: everything a stage may see."""
+"""`AlignmentTask`: everything that a stage sees."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NO_ENTITIES = Pair(np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlignmentTask:
-    """Two graphs and the known pairs. Test links have no place here, so no stage can see one."""
+    """Two graphs and the seeds. It has no test links, so no stage can see them."""
 
     graphs: Pair[KnowledgeGraph]
     seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
-    keys: Pair[IntArray] | None = None  # a hash for each entity: what decides a tie
-    structural: Pair[IntArray] = NO_ENTITIES  # carry structure, but are never linked: blank nodes
+    keys: Pair[IntArray] | None = None  # the tie key of each entity
+    structural: Pair[IntArray] = NO_ENTITIES  # never linked: blank nodes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", frozen_ids(self.seeds, "seeds", columns=2))
@@ -60,7 +60,7 @@ class AlignmentTask:
 
     @property
     def tie_keys(self) -> Pair[IntArray]:
-        """(entities,) int64 of each side; where nobody named the entities, their own numbers."""
+        """(entities,) int64 of each side: hashes of names, or ids if there are no names."""
         assert self.keys is not None
         return self.keys
 
@@ -69,12 +69,12 @@ class AlignmentTask:
         return AlignmentTask(self.graphs, seeds, self.tie_keys, self.structural)
 
     def in_order(self) -> AlignmentTask:
-        """The same task, its seeds by their keys: then draws by place ignore how it was written."""
+        """The same task with seeds sorted by tie key, so that file order does not matter."""
         order = self.tie_keys.source[self.seeds[:, 0]].argsort(kind="stable")
         return self.with_seeds(self.seeds[order])
 
     def swap(self) -> AlignmentTask:
-        """The same task seen from the other side."""
+        """The same task with source and target exchanged."""
         return AlignmentTask(
             self.graphs.swap(),
             self.seeds[:, ::-1],

@@ -30,7 +30,7 @@ FILES = (
 
 
 def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
-    """Writes the files of an artifact `key` into a folder."""
+    """Writes a benchmark as the artifact `key` into a folder."""
     from torch import from_numpy
 
     task = benchmark.task
@@ -71,7 +71,7 @@ def check_files(folder: Path) -> dict[str, Any]:
 
 
 def read_benchmark(folder: Path) -> Benchmark:
-    """What `write_benchmark` wrote."""
+    """Reads the benchmark that `write_benchmark` wrote."""
     try:
         return _read(folder)
     except DamagedError:

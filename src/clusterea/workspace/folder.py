@@ -1,4 +1,4 @@
-"""`Workspace`: the folder of a run, which holds artifacts named by their keys."""
+"""`Workspace`: the folder of a run, with artifacts named by their keys."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 RECIPE = "recipe.json"
-OUTPUTS = (  # what `align` writes for people and other programs; the manifest comes last
+OUTPUTS = (  # files that `align` writes for users; the manifest comes last
     *("alignment.tsv", "unmatched_source.tsv", "unmatched_target.tsv", "candidates.parquet"),
     *("metrics.json", "report.html", "run.json"),
 )
 ARTIFACT = re.compile(r"(data|train|sample|metis|fuse|pseudo|match)-[0-9a-f]{12}")
 CHECKPOINTS = "checkpoints"
-EXPORTED = {  # what `export` writes unless told where, by format
+EXPORTED = {  # default files of `export`, by format
     "tsv": "exported.tsv",
     "parquet": "exported.parquet",
     "ntriples": "exported.nt",
@@ -46,7 +46,7 @@ EXPORTED = {  # what `export` writes unless told where, by format
 
 
 class Workspace:
-    """A run's folder. Everything is written beside its final name, then renamed: never half."""
+    """A run's folder. Files are written under a temporary name, then renamed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class Workspace:
         self._clear_leftovers()
 
     def _clear_leftovers(self) -> None:
-        """Removes what killed processes had begun to write."""
+        """Removes temporary files of processes that were killed."""
         for part in _parts(self.folder):
             ours = PART.search(part.name)
             if ours and not is_running(int(ours["process"])):
@@ -69,15 +69,14 @@ class Workspace:
     # ---- artifacts
 
     def has(self, key: str) -> bool:
-        """Whether the artifact is there."""
+        """Whether the artifact exists."""
         return (self.folder / key).is_dir()
 
     @contextmanager
     def new(self, key: str, recipe: Mapping[str, Any]) -> Iterator[Path]:
         """A folder to fill, which becomes the artifact when the block ends without an error.
 
-        Where another process finished the same artifact meanwhile, its copy stays: it has the same
-        recipe, so it is as good.
+        If another process has finished the same artifact, its copy stays: it has the same recipe.
         """
         make_folder(self.folder)
         beside = part_of(self.folder / key)
@@ -94,7 +93,7 @@ class Workspace:
             shutil.rmtree(beside, ignore_errors=True)
 
     def recipe(self, key: str) -> dict[str, Any]:
-        """What an artifact was made of: stage, config and parents. Its key is a hash of them."""
+        """The recipe of an artifact: stage, config and parents. Its key is a hash of them."""
         path = self.folder / key / RECIPE
         try:
             found = json.loads(path.read_text())
@@ -107,7 +106,7 @@ class Workspace:
         return dict(found)
 
     def remove(self, key: str) -> None:
-        """Takes an artifact away, at once."""
+        """Removes an artifact, atomically."""
         beside = part_of(self.folder / key)
         try:
             (self.folder / key).rename(beside)
@@ -132,15 +131,15 @@ class Workspace:
         return self.folder / key / TENSORS
 
     def checkpoint(self, key: str) -> Path:
-        """The file for the state of a training that will become the artifact `key`."""
+        """The file with the checkpoint of the training that makes the artifact `key`."""
         return self.folder / CHECKPOINTS / f"{key}.safetensors"
 
     # ---- data
 
     def save_benchmark(self, benchmark: Benchmark, warn: Warn = ignore) -> str:
-        """Stores the data, so that later commands need the run's folder only; returns its key.
+        """Stores the data, so that later commands need only the run's folder; returns its key.
 
-        `warn` is told where a damaged copy was there and is replaced.
+        A damaged copy is replaced with a warning.
         """
         config = {"fingerprint": fingerprint(benchmark), "task": task_key(benchmark.task)}
         key = recipe_key("data", config, {})
@@ -160,24 +159,24 @@ class Workspace:
         """The data of the artifact `key`."""
         return read_benchmark(self.folder / key)
 
-    # ---- whose folder it is
+    # ---- the task of the folder
 
     def check_task(self, task: str, option: str = "--overwrite") -> None:
-        """Raises where the folder holds a run of other data, or files that a run would replace.
+        """Raises if the folder has a run of other data, or files that a run would replace.
 
         Args:
             task: From `task_key`.
-            option: How the caller asks for them to be removed.
+            option: The option that removes them, for the message.
         """
         is_run = Manifest.path(self.folder).exists() or any(map(ARTIFACT.fullmatch, self._names()))
         outputs = [name for name in OUTPUTS if (self.folder / name).exists()]
         tasks, unsure = self._tasks(), ""
         if outputs and not is_run:
             raise InputError(
-                f"{self.folder / outputs[0]} is there, and no run made it. "
+                f"{self.folder / outputs[0]} exists, but no run made it. "
                 f"Choose another folder, or replace it with {option}."
             )
-        if not tasks:  # it can't be read: that matters where there is something to lose
+        if not tasks:  # unreadable: an error only if outputs could be lost
             tasks, unsure = {""} if outputs else {task}, ", or one that can't be read"
         if task not in tasks:
             raise InputError(
@@ -186,7 +185,7 @@ class Workspace:
             )
 
     def _tasks(self) -> set[str]:
-        """The tasks that this folder's run says it is of; empty if nothing says it."""
+        """The tasks of the run in this folder, from its manifest or its recipes; may be empty."""
         with suppress(DataError, KeyError, TypeError):
             return {Manifest.read(self.folder).task}
         found = set()
@@ -197,13 +196,13 @@ class Workspace:
         return found - {None}
 
     def claim(self, task: str, *, overwrite: bool = False, option: str = "--overwrite") -> None:
-        """Makes sure that a run of this task may be here; `overwrite` removes the run that is."""
+        """Checks that the folder can have a run of this task; `overwrite` first removes its run."""
         if overwrite:
             self.clear()
         self.check_task(task, option)
 
     def clear(self) -> None:
-        """Removes all that a run made, and nothing else."""
+        """Removes the files of a run, and nothing else."""
         files = {*OUTPUTS, *EXPORTED.values()}
         for name in self._names():
             path = self.folder / name
@@ -213,7 +212,7 @@ class Workspace:
                 path.unlink(missing_ok=True)
         for checkpoint in (self.folder / CHECKPOINTS).glob("train-*.safetensors"):
             checkpoint.unlink(missing_ok=True)
-        with suppress(OSError):  # it is not there, or holds something else
+        with suppress(OSError):  # it is missing or not empty
             (self.folder / CHECKPOINTS).rmdir()
 
     def _names(self) -> list[str]:
@@ -222,11 +221,11 @@ class Workspace:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """What is being written in a run's folder and in the folders there."""
+    """The temporary files and folders in a run's folder and its subfolders."""
     parts = list(folder.glob(".*.part"))
     for inner in folder.glob("*/"):
         try:
             parts += inner.glob(".*.part")
-        except OSError:  # another run has just renamed or removed it
+        except OSError:  # another process has just renamed or removed it
             continue
     return parts

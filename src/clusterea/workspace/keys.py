@@ -1,4 +1,4 @@
-"""Keys: an artifact is named by a hash of what it was made of."""
+"""Keys: an artifact is named by a hash of its recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from clusterea.types import AlignmentTask, Benchmark, IntArray
 
-VERSION = 4  # of the artifacts' form; part of every key
+VERSION = 4  # of the artifact format; part of every key
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -45,7 +45,7 @@ def fingerprint(benchmark: Benchmark) -> str:
     digest = hashlib.sha256(task_key(benchmark.task).encode())
     _feed(digest, [benchmark.test_links, *(benchmark.dangling or ())])
     for names in [*benchmark.names, *benchmark.relation_names]:
-        # Joining makes an array that starts at its buffers' beginning, whatever it was cut from.
+        # The array may be a slice; concatenating copies it to the start of its buffers.
         whole = pa.concat_arrays([names.arrow, pa.array([""], pa.large_string())])
         for buffer in whole.buffers()[1:]:
             digest.update(buffer)

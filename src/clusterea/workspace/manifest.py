@@ -1,4 +1,4 @@
-"""`Manifest`: how a run describes itself, in one file that is written whole."""
+"""`Manifest`: the file that describes a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from clusterea.config import Config
 from clusterea.errors import DamagedError, DataError, InputError
 from clusterea.workspace.tensors import AGAIN, read_sealed, write_sealed
 
-NAME = "run"  # of `run.json`, and of what its checksum is bound to
+NAME = "run"  # of `run.json`, and in its checksum
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The contents of `run.json`: data, settings, artifacts, and what each stage cost."""
+    """The contents of `run.json`: data, settings, artifacts, and the cost of each stage."""
 
     folder: Path
     values: Mapping[str, Any]
@@ -31,11 +31,11 @@ class Manifest:
         """The manifest of the run in a folder.
 
         Raises:
-            DataError: The folder holds no run, or one that never came to an end.
-            DamagedError: The manifest is not as it was written.
+            DataError: The folder has no run, or one that never finished a stage.
+            DamagedError: The manifest is damaged.
         """
         if not cls.path(folder).is_file():
-            raise DataError(folder, "expected a run, as `clusterea train` makes one; got none.")
+            raise DataError(folder, "expected a run, made by `clusterea align`; got none.")
         found = cls(folder, read_sealed(cls.path(folder), NAME))
         if not all(name in found.values for name in ("data", "config", "artifacts")):
             raise DamagedError(cls.path(folder), f"is of another version; {AGAIN}")
@@ -47,7 +47,7 @@ class Manifest:
 
     @property
     def task(self) -> str:
-        """The key of the task, as `task_key` makes it."""
+        """The key of the task, from `task_key`."""
         return str(self.values["data"]["task"])
 
     @property
@@ -57,10 +57,10 @@ class Manifest:
         return found
 
     def reaching(self, stage: str) -> Manifest:
-        """This manifest or, if its run was stopped before `stage`, that of the last whole run.
+        """This manifest or, if its run was stopped before `stage`, that of the last finished run.
 
         Raises:
-            DataError: No run in the folder got that far.
+            DataError: No run in the folder has finished `stage`.
         """
         if stage in self.artifacts:
             return self
@@ -71,9 +71,9 @@ class Manifest:
         )
 
     def followed_by(self, described: Mapping[str, Any]) -> dict[str, Any]:
-        """What the manifest says after a run that was stopped early; nothing gets lost.
+        """The contents of the manifest after a run that was stopped early.
 
-        A run of the same settings and data adds its artifacts. One of others keeps this one as
+        A run with the same settings and data adds its artifacts. Another run keeps this manifest as
         `finished`, so that `export`, `explain` and `report` still find its links.
         """
         same = all(
@@ -109,11 +109,11 @@ class Manifest:
 
     @property
     def bounds(self) -> tuple[float, int | None]:
-        """The least confidence and the most links that `alignment.tsv` was asked to have."""
+        """The `--min-confidence` and `--top` of `alignment.tsv`."""
         asked = self.values.get("bounds", {})
         return asked.get("min_confidence", 0.0), asked.get("top")
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON would give it back: tuples are lists."""
+    """The value after writing and reading it as JSON: tuples become lists."""
     return json.loads(json.dumps(value))

@@ -1,4 +1,4 @@
-"""Tensors and JSON as files with a checksum, each there whole or not at all."""
+"""Tensors and JSON as files with a checksum, written atomically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ignore(message: str) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], name: str = "") -> None:
-    """Tensors as one safetensors file. They can only be read again under the same `name`."""
+    """Writes tensors as one safetensors file. Reading it needs the same `name`."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -48,12 +48,12 @@ def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
     """The tensors of a safetensors file, on the host.
 
     Raises:
-        DamagedError: They are not as they were written, or were written under another name.
+        DamagedError: The file is damaged, or was written under another name.
         OSError: The file is missing or can't be opened.
     """
     from safetensors import SafetensorError, safe_open
 
-    with path.open("rb"):  # safe_open calls every file missing that can't be opened
+    with path.open("rb"):  # raises the right error; safe_open would say that the file is missing
         pass
     try:
         with safe_open(path, framework="pt") as file:
@@ -67,7 +67,7 @@ def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
 
 
 def _system_error(error: Exception) -> OSError:
-    """The operating system's error that safetensors reports in words."""
+    """The operating system's error, from the text of safetensors' error."""
     found = re.search(r"os error (\d+)", str(error))
     if found is None:
         return OSError(str(error))
@@ -75,18 +75,18 @@ def _system_error(error: Exception) -> OSError:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON as a file."""
+    """Writes JSON as a file."""
     with replacing(path) as beside:
         beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_sealed(path: Path, name: str, value: Mapping[str, Any]) -> None:
-    """JSON with a checksum. It can only be read again under the same `name`."""
+    """Writes JSON with a checksum. Reading it needs the same `name`."""
     write_json(path, sealed(name, value))
 
 
 def read_sealed(path: Path, name: str) -> dict[str, Any]:
-    """What `write_sealed` wrote."""
+    """Reads what `write_sealed` wrote, and checks it."""
     try:
         return unsealed(name, path.read_text())
     except FileNotFoundError as error:
@@ -96,10 +96,10 @@ def read_sealed(path: Path, name: str) -> dict[str, Any]:
 
 
 class FileCheckpoints:
-    """Training's checkpoints in one file, of which the latest state replaces the one before.
+    """The checkpoint of a training in one file. Each new state replaces the last one.
 
-    Five gigabytes after every epoch would take longer than the epochs. So a state is skipped
-    while writing it would take more than a few percent of the time.
+    A state may have gigabytes and an epoch may take seconds. So a state is skipped if writing would
+    take more than a few percent of the time.
     """
 
     def __init__(self, path: Path, bytes_per_second: float = 25e6, *, warn: Warn = ignore) -> None:
@@ -109,7 +109,7 @@ class FileCheckpoints:
         self._last = time.monotonic()
 
     def latest(self) -> Mapping[str, Tensor] | None:
-        """The state that was saved last; None if there is none, or it is damaged."""
+        """The last saved state; None if it is missing or damaged."""
         try:
             return read_tensors(self._path, self._path.name)
         except FileNotFoundError:
@@ -119,12 +119,12 @@ class FileCheckpoints:
             return None
 
     def reject(self) -> None:
-        """Removes a state that can't be used, with a warning."""
-        self._warn(f"{self._path} is damaged: training begins anew.")
+        """Removes an unusable state, with a warning."""
+        self._warn(f"{self._path} is damaged: training starts over.")
         self.remove()
 
     def save(self, state: Mapping[str, Tensor]) -> None:
-        """Replaces the state before, unless that is too young."""
+        """Saves the state, unless the last one was saved too recently."""
         size = sum(each.nbytes for each in state.values())
         if (time.monotonic() - self._last) * self._rate < size:
             return
@@ -132,5 +132,5 @@ class FileCheckpoints:
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Removes the file: the result is there, so nothing needs it."""
+        """Removes the file, once training is finished."""
         self._path.unlink(missing_ok=True)
