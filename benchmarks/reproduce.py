@@ -9,8 +9,8 @@
 A run that has a record is skipped, unless `--again`. Pairs: see `common.read_pair`. All rows use
 the `paper` preset; `--set` changes it. Rows of one pair and seed share training and mini-batches:
 each record has the full cost, up to the similarity, without METIS, which `align` runs beside
-training. `--write` makes `docs/results.md`, `docs/results.tsv` and the tables in the README and in
-`docs/speed.md` from all records.
+training. `--write` makes `docs/results.md`, `docs/results.tsv` and the tables in other documents
+(`results_page.TABLES_IN`) from all records.
 
 `oracle filter` is no result. It removes from each mini-batch, with the *test* links, the entities
 whose counterpart is in another one. The authors' release does that before Sinkhorn.
@@ -48,7 +48,6 @@ from common import (
     RESULTS,
     Record,
     TimedCut,
-    between_markers,
     commit,
     costs,
     device_name,
@@ -58,15 +57,7 @@ from common import (
     read_records,
     timed,
 )
-from results_page import (
-    OVERLAP,
-    beyond_table,
-    data_file,
-    overlap_plot,
-    overlap_rows,
-    page,
-    speed_page,
-)
+from results_page import OVERLAP, overlap_plot, overlap_rows, write
 
 ROOT = Path(__file__).parents[1]
 IDENTITY = ("row", "pair", "seed", "settings", "memory", "on")
@@ -331,11 +322,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE.svg|png", help="run nothing: figure 3")
     arguments = parser.parse_args()
     if arguments.write:
-        readme, speed = arguments.write / "README.md", arguments.write / "docs/speed.md"
-        (arguments.write / "docs/results.md").write_text(page())
-        (arguments.write / "docs/results.tsv").write_text(data_file())
-        readme.write_text(between_markers(readme.read_text(), "results", beyond_table()))
-        speed.write_text(speed_page(speed.read_text()))
+        write(arguments.write)
     if arguments.plot:
         overlap_plot(arguments.plot, read_records(arguments.overlap_out))
     if arguments.write or arguments.plot:

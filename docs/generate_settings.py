@@ -59,8 +59,8 @@ HEAD = """\
 
 *Generated from the config classes by `docs/generate_settings.py`. Change them, not this page.*
 
-Every number of the package has one home: a field of a config class. A preset gives values to all of
-them, and `--set STAGE.FIELD=VALUE` changes any:
+A setting is a field of a config class. A preset gives values to all of them, and
+`--set STAGE.FIELD=VALUE` changes any:
 
 ```text
 clusterea align DATA --out RUN --preset paper --set training.epochs=10 --set sampling.num_batches=8
@@ -68,7 +68,7 @@ clusterea train DATA --out RUN --set epochs=10          # one stage: its name ma
 ```
 
 In Python: `clusterea.align(task, preset="paper", settings={"training.epochs": 10})`. `none` turns a
-limit off where the type allows it. A wrong name is answered with the names there are. The settings
+limit off where the type allows it. A wrong name is answered with the nearest names. The settings
 of a run are kept in its `run.json`.
 
 *Symbol* is the paper's, where it has one. Change a setting and run the same command again: only the
@@ -82,8 +82,8 @@ PRESETS_HEAD = """\
 
 What differs between them. Where a cell has several values, they are for up to 50,000 entities of
 the larger graph, up to 500,000, and more; everything else is as above. `paper` has every number
-that the paper gives (its appendix D); what the paper does not have, as `outside`, is as above too.
-`default` is what serves best, as measured. `fast` is for a first look.
+that the paper gives (appendix D); what the paper does not have, such as `outside`, is as above.
+`default` is the most accurate, as measured. `fast` is for a first look.
 """
 
 

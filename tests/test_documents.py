@@ -41,6 +41,7 @@ CODE = [
     *("README.md", "docs/extending.md", "docs/fusion.md", "docs/generator.md"),
     "docs/python.md",
 ]
+WITH_TABLES = ["README.md", "docs/speed.md", "docs/beyond.md", "docs/training.md"]
 SHELL = ("awk ", "head ", "tail ", "test ")  # what a tutorial may need besides clusterea
 QUICK = ["--set", "training.epochs=1", "--set", "training.dimension=16", "--device", "cpu"]
 # More links than the tutorial's 700, and names that are in it.
@@ -117,6 +118,53 @@ def test_commands_that_a_document_shows_work(
         else:  # run by other tests, or by whoever checks out the repository
             assert command.startswith(("make ", "pip install clusterea")), command
     assert ran >= 10
+
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+MACHINE = ("Expected ", "Disk ", "…", "│ …")  # lines that depend on the machine, or stand for more
+
+
+def shown_outputs(document: str) -> Iterator[tuple[str, list[str]]]:
+    """Each command of a document with the lines that it shows below it."""
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / document).read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = part.splitlines()
+            yield command, [line for line in lines if not line.startswith(MACHINE)]
+
+
+def is_alike(shown: str, printed: str) -> bool:
+    """Whether two lines have the same words, and numbers within 2, or 5 % of large ones.
+
+    The default preset gives other bits with another number of threads or another processor.
+    """
+    words = [NUMBER.sub("#", line).split() for line in (shown, printed)]
+    numbers = [[float(n.replace(",", "")) for n in NUMBER.findall(x)] for x in (shown, printed)]
+    return words[0] == words[1] and all(
+        abs(a - b) <= max(2, 0.05 * b) for a, b in zip(*numbers, strict=True)
+    )
+
+
+@pytest.mark.slow
+def test_the_tutorial_shows_what_its_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusterea_command: Callable[..., Ran]
+) -> None:
+    """With the demo pair and the default preset: takes minutes."""
+    monkeypatch.chdir(tmp_path)
+    write_openea(generate(SHAPES["demo"], seed=0), Path("demo/pair"))
+    compared = 0
+    for command, lines in shown_outputs("docs/tutorial.md"):
+        if command.startswith("clusterea "):
+            _, name, *arguments = shlex.split(command)
+            own = ["--device", "cpu"] if name == "align" else []
+            done = clusterea_command(name, *arguments, *own)
+            assert done.code == 0, done.err
+            printed = (done.out + done.err).splitlines()
+            for line in lines:
+                assert any(is_alike(line, each) for each in printed), f"{line}\n{done.out}"
+                compared += 1
+        else:
+            subprocess.run(["bash", "-c", command], check=True)
+    assert compared > 30
 
 
 def test_every_make_target_shown_is_there() -> None:
@@ -263,11 +311,11 @@ def test_the_settings_page_is_current(settings_page: ModuleType) -> None:
 
 def test_the_results_are_what_the_records_say(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    for name in ("README.md", "docs/speed.md"):  # tables are written into these
+    for name in WITH_TABLES:  # tables are written into these
         (tmp_path / name).write_text((ROOT / name).read_text())
     command = [sys.executable, "benchmarks/reproduce.py", "--write", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True)
-    for name in ("README.md", "docs/speed.md", "docs/results.md", "docs/results.tsv"):
+    for name in (*WITH_TABLES, "docs/results.md", "docs/results.tsv"):
         written = (tmp_path / name).read_text()
         assert written == (ROOT / name).read_text(), "run `benchmarks/reproduce.py --write`"
 
@@ -298,6 +346,38 @@ def test_marked_figures_are_what_the_records_say(document: Path) -> None:
         decimals = len(shown.partition(".")[2])
         value = f"{recorded(file, wanted, field):.{decimals}f}"
         assert value == shown.replace(",", ""), f"{shown}: {file} {wanted}{field}"
+
+
+# Documents whose figures come from elsewhere: whole pages are generated, decision records are notes
+# of their day, and the tutorial is compared with what its commands print.
+UNMARKED = [
+    *("docs/results.md", "docs/settings.md", "docs/tutorial.md", "benchmarks/README.md"),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "docs/decisions").glob("*.md")),
+]
+MEASURED = re.compile(
+    r"\b\d\d\.\d\b|\b\d[\d,.]*\s?(?:%|s\b|ms\b|[KMG]i?B\b|(?:seconds|minutes|points)\b)"
+)
+GIVEN = (  # definitions, settings, targets and the shares of seeds
+    *("% seeds", "% of the links as seeds", "papers use 30 %", "refined from 30 %"),
+    *("30 % of the links, averaged", "are equal to 3 %", "64 GiB after decompression"),
+    "(73.5, 82.5, 86.0 and 90.0)",
+)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [path for path in DOCUMENTS if str(path.relative_to(ROOT)) not in UNMARKED],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_measured_figures_are_marked_or_generated(document: Path) -> None:
+    """As far as a unit or a metric's name tells a measured figure."""
+    text = document.read_text()
+    for generated in re.findall(r"<!-- (\w+) -->", text):
+        text = re.sub(f"<!-- {generated} -->.*<!-- /{generated} -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```|`[^`]*`", "", FIGURE.sub("", text), flags=re.DOTALL)
+    for found in MEASURED.finditer(text):
+        around = text[max(found.start() - 40, 0) : found.end() + 40]
+        assert any(given in around for given in GIVEN), f"mark {found[0]!r} in: {around}"
 
 
 def test_the_settings_page_has_every_setting_and_symbol(settings_page: ModuleType) -> None:
