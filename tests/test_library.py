@@ -226,6 +226,8 @@ def test_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     pytest.importorskip("pandas")
     table = alignment.to_pandas()
+    assert table.to_dict("list") == {"source": [0], "target": [1], "score": [0.5]}
+    table = replace(alignment, examples=30).to_pandas()
     assert table.to_dict("list") == {"source": [0], "target": [1], "confidence": [0.5]}
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):

@@ -121,8 +121,8 @@ def align(
     >>> import clusterea
     >>> benchmark = clusterea.load("path/to/openea-folder", seeds_share=0.3)
     >>> result = clusterea.align(benchmark, preset="fast", device="cpu")
-    >>> list(result.to_pandas().columns)
-    ['source', 'target', 'confidence']
+    >>> list(result.to_pandas().columns) == ["source", "target", result.alignment.measure]
+    True
     >>> metrics = result.evaluate()
     >>> 0 <= metrics.all_candidates.source.hits[1] <= 1
     True

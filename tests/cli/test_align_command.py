@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tiny_runs import (
+    ONLY_SCORED,
     PAPER,
     PAPER_SETTINGS,
     ROUNDS,
@@ -29,7 +30,7 @@ from tiny_runs import (
 )
 
 from clusterea.config import Config, preset
-from clusterea.types.alignment import NOT_FITTED
+from clusterea.types.alignment import ENOUGH_SEEDS, NOT_CALIBRATED
 from conftest import Ran
 
 ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
@@ -91,9 +92,9 @@ class TestFiles:
     def test_all_are_there(self, run: Path) -> None:
         assert {path.name for path in run.iterdir()} >= OUTPUTS
 
-    def test_alignment(self, run: Path, pair: Path, seeds: set[tuple[str, str]]) -> None:
+    def test_alignment(self, of: str, run: Path, pair: Path, seeds: set[tuple[str, str]]) -> None:
         header, *links = rows(run / "alignment.tsv")
-        assert header == ["source", "target", "confidence"]
+        assert header == ["source", "target", "score" if of == "finished" else "confidence"]
         assert links
         confidence = [float(link[2]) for link in links]
         assert confidence == sorted(confidence, reverse=True)
@@ -282,9 +283,11 @@ class TestSaid:
         ran = aligned(pair, run, "--quiet")
         assert ran.err == ""
         assert str(run / "alignment.tsv") in ran.out
+        assert NOT_CALIBRATED in ran.out.splitlines()  # what the numbers mean is a result
 
     def test_json(self, run: Path, pair: Path) -> None:
         told = events(aligned(pair, run, "--json", "--set", "fusion.candidates=7").err)
+        assert told.pop() == {"event": "warning", "message": NOT_CALIBRATED}
         assert [each["event"] for each in told if each["stage"] == "training"] == ["begin", "end"]
         fusion = [each for each in told if each["stage"] == "fusion"]
         assert fusion[0] == {"event": "begin", "stage": "fusion"}
@@ -303,7 +306,7 @@ class TestSaid:
             unmatched = rows(run / f"unmatched_{side}.tsv")
             assert told["unmatched"][side] == len(unmatched) - 1
         assert told["metrics"] == json.loads((run / "metrics.json").read_text())
-        assert told["confidence"] == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
+        assert told["confidence"] == ONLY_SCORED
         assert all(Path(path).is_file() for path in told["files"].values())
         assert told["files"]["report"] == str(run / "report.html")
 
@@ -345,24 +348,45 @@ class TestConfidence:
         self, finished: tuple[Path, Ran], clusterea_command: Command
     ) -> None:
         run, ran = finished
-        assert ran.out.count(NOT_FITTED) == 1
-        assert NOT_FITTED in (run / "report.html").read_text()
-        told = json.loads((run / "run.json").read_text())["confidence"]
-        assert told == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
-        assert NOT_FITTED in clusterea_command("match", run, "--device", "cpu").out
+        assert ran.err.splitlines().count(f"warning: {NOT_CALIBRATED}") == 1
+        assert f" {ENOUGH_SEEDS:,} seeds " in NOT_CALIBRATED
+        assert "onfidence" not in ran.out
+        assert NOT_CALIBRATED in (run / "report.html").read_text()
+        assert json.loads((run / "run.json").read_text())["confidence"] == ONLY_SCORED
+        assert NOT_CALIBRATED in clusterea_command("match", run, "--device", "cpu").err
 
     def test_where_seeds_were_held_out(
         self, in_rounds: tuple[Path, Ran], clusterea_command: Command
     ) -> None:
         run, ran = in_rounds
-        assert NOT_FITTED not in ran.out
-        assert NOT_FITTED not in (run / "report.html").read_text()
         told = json.loads((run / "run.json").read_text())["confidence"]
-        assert told["calibrated"] is True
         assert 20 <= told["examples"] <= 2 * 53  # a held-out pair has two ends
+        note = (
+            "Confidence is the probability that a link is right, calibrated on "
+            f"{told['examples']} links of seeds that no encoder learned from."
+        )
+        assert told | {"examples": 0} == ONLY_SCORED | {
+            "calibrated": True,
+            "measure": "confidence",
+            "note": note,
+        }
+        assert ran.out.splitlines().count(note) == 1
+        assert "warning" not in ran.err
+        assert note in (run / "report.html").read_text()
         source = rows(run / "alignment.tsv")[1][0]
-        assert NOT_FITTED not in clusterea_command("explain", run, source).out
-        assert NOT_FITTED not in clusterea_command("match", run, "--device", "cpu").out
+        explained = clusterea_command("explain", run, source).out
+        assert "   (confidence " in explained.splitlines()[0]
+        assert explained.splitlines()[-1] == note
+        assert note in clusterea_command("match", run, "--device", "cpu").out
+
+    def test_without_links_there_is_no_warning(
+        self, finished: tuple[Path, Ran], pair: Path, tmp_path: Path
+    ) -> None:
+        copy = Path(shutil.copytree(finished[0], tmp_path / "run"))
+        ran = aligned(pair, copy, "--top", "0")
+        assert ran.out.startswith("0 links;")
+        assert NOT_CALIBRATED not in ran.out + ran.err
+        assert json.loads((copy / "run.json").read_text())["confidence"] == ONLY_SCORED
 
 
 class TestBounds:
@@ -385,6 +409,7 @@ class TestBounds:
         ran = aligned(pair, run, "--top", "20")
         assert ran.out.startswith("20 links;")
         stages = ran.err.partition("Disk ")[2].splitlines()[1:]
+        assert stages.pop() == f"warning: {NOT_CALIBRATED}"
         assert len(stages) == 6
         assert all(line.endswith("reused") for line in stages[:4])
         assert rows(run / "alignment.tsv") == whole[:21]
@@ -707,7 +732,7 @@ def test_two_rdf_files(pair: Path, tmp_path: Path) -> None:
     assert "300 and 250 entities, 1,500 and 1,200 triples" in ran.err
     assert {path.name for path in run.iterdir()} >= OUTPUTS
     header, *links = rows(run / "alignment.tsv")
-    assert header == ["source", "target", "confidence"]
+    assert header == ["source", "target", "score"]
     assert {link[0] for link in links} <= entities_of(pair / "rel_triples_1")
     assert {link[1] for link in links} <= entities_of(pair / "rel_triples_2")
 

@@ -21,8 +21,8 @@ def tsv(links: list[tuple[str, str]]) -> str:
     return "".join(f"{a}\t{b}\n" for a, b in links)
 
 
-def headed(links: list[tuple[str, str]]) -> str:
-    return "source\ttarget\tconfidence\n" + "".join(f"{a}\t{b}\t0.5\n" for a, b in links)
+def headed(links: list[tuple[str, str]], measure: str = "confidence") -> str:
+    return f"source\ttarget\t{measure}\n" + "".join(f"{a}\t{b}\t0.5\n" for a, b in links)
 
 
 def ntriples(links: list[tuple[str, str]]) -> str:
@@ -48,6 +48,7 @@ def sssom(links: list[tuple[str, str]]) -> str:
 FORMS = {
     "bare.tsv": tsv,
     "headed.tsv": headed,
+    "scored.tsv": lambda links: headed(links, "score"),
     "links": tsv,
     "links.csv": lambda links: "source,target\n" + tsv(links).replace("\t", ","),
     "links.nt": ntriples,

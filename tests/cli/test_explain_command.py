@@ -8,9 +8,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tiny_runs import ROUNDS, SHARE, Command, aligned, command, entities_of, rows, write_pair
+from tiny_runs import (
+    ONLY_SCORED,
+    ROUNDS,
+    SHARE,
+    Command,
+    aligned,
+    command,
+    entities_of,
+    rows,
+    write_pair,
+)
 
-from clusterea.types.alignment import NOT_FITTED
+from clusterea.types.alignment import NOT_CALIBRATED
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +36,12 @@ def run(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_match_from_either_side(run: Path, clusterea_command: Command) -> None:
-    source, target, confidence = rows(run / "alignment.tsv")[1]
+    source, target, score = rows(run / "alignment.tsv")[1]
     for name in (source, target):
         ran = clusterea_command("explain", run, name)
         assert ran.code == 0, ran.err
         first = ran.out.splitlines()[0]
-        assert first == f"{source}  =  {target}   (confidence {float(confidence):.2f})"
+        assert first == f"{source}  =  {target}   (score {float(score):.2f})"
 
 
 def test_a_seed(run: Path, pair: Path, clusterea_command: Command) -> None:
@@ -83,12 +93,12 @@ def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) 
     assert ran.code == 0
     opening, titles, *candidates = ran.out.splitlines()
     assert opening == f"{name} (source) has no link. Its best candidates:"
-    assert titles.split() == ["Candidate", "Score", "Why", "it", "was", "not", "chosen"]
-    assert candidates.pop() == NOT_FITTED
+    assert titles.split() == ["Candidate", "Similarity", "Why", "it", "was", "not", "chosen"]
+    assert candidates.pop() == NOT_CALIBRATED
     assert len(candidates) == 3
     rivals = {row[1]: row for row in rows(run / "alignment.tsv")[1:]}
     for line in candidates:
-        found = re.fullmatch(r" (E\d+) +0\.\d{3}  linked to (E\d+), confidence (\S+) *", line)
+        found = re.fullmatch(r" (E\d+) +0\.\d{3} +linked to (E\d+), score (\S+) *", line)
         assert found, line
         rival, _, sure = rivals[f"http://target.example/resource/{found[1]}"]
         assert rival == f"http://source.example/resource/{found[2]}"
@@ -96,24 +106,28 @@ def test_one_that_was_matched_to_nothing(run: Path, clusterea_command: Command) 
 
 
 def test_everything_as_json(run: Path, clusterea_command: Command) -> None:
-    source, target, confidence = rows(run / "alignment.tsv")[1]
+    source, target, score = rows(run / "alignment.tsv")[1]
     told = json.loads(clusterea_command("explain", run, target, "--json").out)
     (link,) = told["links"]
     assert (link["source"], link["target"], link["is_seed"]) == (source, target, False)
-    assert link["confidence"] == pytest.approx(float(confidence))
+    assert link["score"] == pytest.approx(float(score))
+    assert "confidence" not in link
     assert 0 < len(link["evidence"]) <= link["num_evidence"]
-    assert told["confidence"] == {"calibrated": False, "examples": 0, "note": NOT_FITTED}
+    assert all("score" in each and "confidence" not in each for each in link["evidence"])
+    assert told["confidence"] == ONLY_SCORED
     (lone,) = rows(run / "unmatched_source.tsv")[1]
     told = json.loads(clusterea_command("explain", run, lone, "--json", "--limit", "4").out)
     assert told["links"] == []
     (answer,) = told["unmatched"]
     assert answer["side"] == "source"
-    scores = [each["score"] for each in answer["candidates"]]
-    assert scores == sorted(scores, reverse=True)
-    linked = {row[1]: row[0] for row in rows(run / "alignment.tsv")[1:]}
+    similarities = [each["similarity"] for each in answer["candidates"]]
+    assert similarities == sorted(similarities, reverse=True)
+    linked = {row[1]: row for row in rows(run / "alignment.tsv")[1:]}
     for each in answer["candidates"]:
         assert each["reason"] == "linked"
-        assert linked[each["entity"]] == each["linked_to"]
+        source, _, score = linked[each["entity"]]
+        assert each["linked_to"] == source
+        assert each["linked_score"] == pytest.approx(float(score))
 
 
 def test_an_error_as_json(run: Path, clusterea_command: Command) -> None:
@@ -185,7 +199,7 @@ def test_links_that_no_file_has_are_left_out(
     for each in answer["candidates"]:
         assert (each["reason"], each["linked_to"]) == ("left_out", links[each["entity"]])
     shown = clusterea_command("explain", tmp_path / "run", name).out
-    assert "was left out by --min-confidence or --top: confidence" in " ".join(shown.split())
+    assert "was left out by --min-confidence or --top: score" in " ".join(shown.split())
 
 
 def test_a_pair_below_the_cut(pair: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tiny_runs import Command, aligned, rows, write_pair, write_rdf
 
 from clusterea.data.links import read_links
 from clusterea.types import Pair
-from clusterea.types.alignment import NOT_FITTED
+from clusterea.types.alignment import NOT_CALIBRATED
 
 FILES = {
     "tsv": "exported.tsv",
@@ -118,7 +118,7 @@ def test_only_the_sure_ones(run: Path, tmp_path: Path, clusterea_command: Comman
     out = tmp_path / "sure.parquet"
     asked = ["export", run, "--format", "parquet", "--out", out, "--min-confidence"]
     assert clusterea_command(*asked, str(least)).code == 0
-    kept = pq.read_table(out)["confidence"].to_pylist()
+    kept = pq.read_table(out)["score"].to_pylist()
     assert len(kept) == sum(each >= least for each in confidence)
     assert min(kept) == pytest.approx(least)
     assert clusterea_command(*asked, "1").out.startswith("0 links:")
@@ -141,7 +141,7 @@ def test_parquet_says_whether_confidence_is_a_probability(
     assert clusterea_command("export", run, "--format", "parquet", "--out", out).code == 0
     told = pq.read_schema(out).metadata
     assert told[b"confidence_examples"] == b"0"
-    assert told[b"confidence_note"].decode() == NOT_FITTED
+    assert told[b"confidence_note"].decode() == NOT_CALIBRATED
 
 
 @pytest.mark.parametrize(

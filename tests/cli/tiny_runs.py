@@ -17,6 +17,7 @@ import pytest
 from clusterea.cli import main
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.types import Pair
+from clusterea.types.alignment import NOT_CALIBRATED
 from conftest import Ran
 
 Command = Callable[..., Ran]
@@ -41,6 +42,8 @@ def options(preset: str, settings: Sequence[str]) -> list[str]:
 PAPER = [*options("paper", PAPER_SETTINGS), "--samplers", "cmcs"]
 ROUNDS = [*options("default", ROUNDS_SETTINGS), "--seeds-share", "0.5"]
 SHARE = ["--seeds-share", "0.3"]
+# `confidence` in run.json and with --json, of a run that held out nothing.
+ONLY_SCORED = {"calibrated": False, "examples": 0, "measure": "score", "note": NOT_CALIBRATED}
 SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
 
 

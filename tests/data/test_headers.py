@@ -41,6 +41,7 @@ Command = Callable[..., Ran]
         ("h,r,t,x", None),
         ("head,tail", None),
         ("source,target,confidence", None),
+        ("source,target,score", None),
         ("head,relation,predicate,tail", None),
         ("head,Head,relation,tail", None),
         ("type,label,x", None),
@@ -55,6 +56,7 @@ def test_triples(cells: str, found: str | None) -> None:
     [
         ("Source,Target", "Source,Target"),
         ("confidence,TARGET,SOURCE", "SOURCE,TARGET"),
+        ("source,target,score", "source,target"),
         ("subject_id,object_id", "subject_id,object_id"),
         ("left,right", "left,right"),
         ("To,From", "From,To"),

@@ -306,7 +306,7 @@ def test_seeds_that_are_mostly_identical_iris_are_warned_of(
     asked = ["align", files / "a.ttl", files / "b.ttl", "--out", tmp_path / "run", "--dry-run"]
     mostly = clusterea_command(*asked)
     assert "6 of 6 seeds are identical IRIs." in mostly.out
-    assert "confidence may be too high" in mostly.out
+    assert "a calibrated confidence may be too high" in mostly.out
     few = clusterea_command(*asked, "--links", files / "known.tsv")
     assert "identical IRIs." not in few.out
 

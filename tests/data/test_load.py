@@ -426,8 +426,11 @@ class TestLinks:
         assert all_links(benchmark) == [("a", "x"), ("b", "y"), ("d", "w")]
         assert benchmark.dropped == {"links of an entity already linked": 3}
 
-    def test_an_alignment_written_by_us_reads_as_links(self, write_files: WriteFiles) -> None:
-        text = "source\ttarget\tconfidence\na\tx\t0.9\nb\ty\t0.8\n"
+    @pytest.mark.parametrize("measure", ["confidence", "score"])
+    def test_an_alignment_written_by_us_reads_as_links(
+        self, measure: str, write_files: WriteFiles
+    ) -> None:
+        text = f"source\ttarget\t{measure}\na\tx\t0.9\nb\ty\t0.8\n"
         assert all_links(self.load(write_files, text)) == LINKS[:2]
 
 

@@ -22,7 +22,9 @@ SUFFIXES = {
 }
 
 
-def aligned(*links: tuple[str, str, float], source: str = "", target: str = "") -> Named:
+def aligned(
+    *links: tuple[str, str, float], source: str = "", target: str = "", examples: int = 0
+) -> Named:
     """Links by name and confidence; the words of `source` and `target` are left unmatched."""
     lone = Pair(source.split(), target.split())
     names = Pair(
@@ -32,7 +34,7 @@ def aligned(*links: tuple[str, str, float], source: str = "", target: str = "") 
     ids = torch.arange(len(links))
     unmatched = names.map(lambda side: torch.arange(len(links), len(side)))
     confidence = torch.tensor([link[2] for link in links])
-    return Alignment(torch.stack([ids, ids], 1), confidence, unmatched), names
+    return Alignment(torch.stack([ids, ids], 1), confidence, unmatched, examples), names
 
 
 def triples(path: Path, names: Names) -> Path:
@@ -91,7 +93,8 @@ def alignments(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> Named:
     )
     confidence = torch.tensor(draw(st.lists(st.floats(0, 1), min_size=count, max_size=count)))
     unmatched = Pair(*links.T).zip(names).map(_others)
-    return Alignment(links, confidence, unmatched), names
+    examples = draw(st.sampled_from([0, 30]))  # a score, or a confidence
+    return Alignment(links, confidence, unmatched, examples), names
 
 
 def _others(side: tuple[torch.Tensor, Names]) -> torch.Tensor:

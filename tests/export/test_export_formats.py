@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +29,8 @@ from clusterea.export import EXPORTERS, export, find_exporter
 from clusterea.types import Alignment, Names, Pair
 
 PARIS = aligned(("Paris", "Parigi", 0.5), ("Rome", "Roma", 1.0), source="Bonn", target="Bari Pisa")
+SURE = replace(PARIS[0], examples=30), PARIS[1]
+BOTH = pytest.mark.parametrize(("named", "measure"), [(PARIS, "score"), (SURE, "confidence")])
 ALIGN = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment#"
 FLOAT = pyoxigraph.NamedNode("http://www.w3.org/2001/XMLSchema#float")
 
@@ -83,9 +86,10 @@ class TestRoundTrip:
 
 
 class TestTsv:
-    def test_the_surest_comes_first(self, tmp_path: Path) -> None:
-        text = exported(PARIS, "tsv", tmp_path).read_text()
-        assert text == "source\ttarget\tconfidence\nRome\tRoma\t1\nParis\tParigi\t0.5\n"
+    @BOTH
+    def test_the_surest_comes_first(self, named: Named, measure: str, tmp_path: Path) -> None:
+        text = exported(named, "tsv", tmp_path).read_text()
+        assert text == f"source\ttarget\t{measure}\nRome\tRoma\t1\nParis\tParigi\t0.5\n"
 
     def test_equally_sure_links_keep_their_order(self, tmp_path: Path) -> None:
         named = aligned(*((f"a{i}", f"b{i}", 0.25) for i in range(50)))
@@ -117,13 +121,17 @@ class TestTsv:
 
 
 class TestParquet:
-    def test_columns(self, tmp_path: Path) -> None:
-        table = pq.read_table(exported(PARIS, "parquet", tmp_path))
+    @BOTH
+    def test_columns(self, named: Named, measure: str, tmp_path: Path) -> None:
+        table = pq.read_table(exported(named, "parquet", tmp_path))
         assert table.to_pydict() == {
             "source": ["Rome", "Paris"],
             "target": ["Roma", "Parigi"],
-            "confidence": [1.0, 0.5],
+            measure: [1.0, 0.5],
         }
+        told = table.schema.metadata
+        assert told[b"confidence_examples"].decode() == str(named[0].examples)
+        assert told[b"confidence_note"].decode() == named[0].confidence_note
 
     def test_it_holds_tabs_and_line_ends(self, tmp_path: Path) -> None:
         named = aligned(("a\tb", "c\nd", 1.0))
@@ -169,6 +177,15 @@ class TestRdf:
         assert (said["xml"], said["level"], said["type"]) == ("yes", "0", "11")
         assert (said["onto1"], said["onto2"]) == ("urn:clusterea:source", "urn:clusterea:target")
 
+    @BOTH
+    def test_a_comment_says_what_the_measure_is(
+        self, named: Named, measure: str, tmp_path: Path
+    ) -> None:
+        text = exported(named, "oaei", tmp_path).read_text()
+        assert f"<!-- {named[0].confidence_note} -->" in text
+        assert measure in named[0].confidence_note.lower()
+        assert len(cells(tmp_path / "out.rdf")) == 2
+
     def test_many_to_many_is_said(self, tmp_path: Path) -> None:
         links = torch.tensor([[0, 0], [0, 1]])
         names = Pair(Names(["a"]), Names(["x", "y"]))
@@ -183,8 +200,8 @@ class TestExport:
     def test_every_format_can_be_empty(self, tmp_path: Path) -> None:
         empty = aligned(source="a b", target="x")
         paths = {name: exported(empty, name, tmp_path) for name in EXPORTERS}
-        assert paths["tsv"].read_text() == "source\ttarget\tconfidence\n"
-        assert pq.read_schema(paths["parquet"]).names == ["source", "target", "confidence"]
+        assert paths["tsv"].read_text() == "source\ttarget\tscore\n"
+        assert pq.read_schema(paths["parquet"]).names == ["source", "target", "score"]
         assert paths["ntriples"].read_text() == ""
         assert "sssom:NoTermFound" not in paths["sssom"].read_text()
         assert cells(paths["oaei"]) == set()
@@ -222,7 +239,7 @@ class TestExport:
         path = tmp_path / "deep" / "out.tsv"
         export(*PARIS, "tsv", path)
         export(*aligned(), "tsv", path)
-        assert path.read_text() == "source\ttarget\tconfidence\n"
+        assert path.read_text() == "source\ttarget\tscore\n"
         assert [each.name for each in path.parent.iterdir()] == ["out.tsv"]
 
     def test_a_failed_write_leaves_what_was_there(

@@ -28,6 +28,8 @@ DBPEDIA = aligned(
     source="http://fr.dbpedia.org/resource/Seul lonely",
     target="http://dbpedia.org/resource/Alone",
 )  # fmt: skip
+CALIBRATED = replace(DBPEDIA[0], examples=30), DBPEDIA[1]
+MEASURE = "clusterea score"
 
 # In a process of its own: sssom-py warns as it is imported, and warnings are errors in our tests.
 VALIDATE = """
@@ -38,7 +40,13 @@ table = parse_sssom_table(sys.argv[1])
 problems = [result.message for report in validate(table).values() for result in report.results]
 mappings = to_mapping_set_document(table).mapping_set.mappings
 expand = lambda curie: table.converter.expand(curie, strict=True)
-rows = [[expand(m.subject_id), expand(m.object_id), m.confidence] for m in mappings]
+rows = [
+    [
+        *(expand(m.subject_id), expand(m.object_id)),
+        *(m.confidence, m.similarity_score, m.similarity_measure),
+    ]
+    for m in mappings
+]
 print(json.dumps({"problems": problems, "rows": rows, "id": table.metadata["mapping_set_id"]}))
 """
 NOTHING = "https://w3id.org/sssom/NoTermFound"
@@ -52,8 +60,9 @@ def exported(named: Named, folder: Path, *, with_unmatched: bool = False) -> Pat
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("sssom") is None, reason="sssom-py is not installed")
-def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None:
-    path = exported(DBPEDIA, tmp_path, with_unmatched=True)
+@pytest.mark.parametrize("named", [DBPEDIA, CALIBRATED], ids=["score", "confidence"])
+def test_sssom_py_finds_it_valid_and_reads_every_mapping(named: Named, tmp_path: Path) -> None:
+    path = exported(named, tmp_path, with_unmatched=True)
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", VALIDATE, str(path)],
         capture_output=True,
@@ -64,7 +73,14 @@ def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None
     assert "well-formed" not in ran.stderr  # it only warns of the mappings that it drops
     found = json.loads(ran.stdout)
     assert found["problems"] == []
-    assert sorted(found["rows"], key=str) == sorted(
+    rows = []
+    for *ends, confidence, score, measure in found["rows"]:
+        if named is CALIBRATED:
+            assert (score, measure) == (None, None)
+        else:
+            assert (confidence, measure) == (None, None if score is None else MEASURE)
+        rows.append([*ends, confidence if named is CALIBRATED else score])
+    assert sorted(rows, key=str) == sorted(
         [
             ["http://fr.dbpedia.org/resource/L'eau", "http://dbpedia.org/resource/Water", 1.0],
             [
@@ -97,8 +113,9 @@ def test_sssom_py_finds_it_valid_and_reads_every_mapping(tmp_path: Path) -> None
 def test_it_loads_again_without_those_that_match_nobody(
     with_unmatched: bool, tmp_path: Path
 ) -> None:
-    path = exported(DBPEDIA, tmp_path, with_unmatched=with_unmatched)
-    assert loaded(path, DBPEDIA[1], tmp_path) == links_of(DBPEDIA)
+    for named in (DBPEDIA, CALIBRATED):
+        path = exported(named, tmp_path, with_unmatched=with_unmatched)
+        assert loaded(path, named[1], tmp_path) == links_of(named)
 
 
 def test_who_is_unmatched_has_no_row_unless_asked_for(tmp_path: Path) -> None:
@@ -120,13 +137,12 @@ def test_the_head_says_whether_confidence_is_a_probability(tmp_path: Path) -> No
         assert isinstance(found, dict)
         return found
 
-    alignment, names = DBPEDIA
-    assert head(DBPEDIA)["comment"] == alignment.confidence_note
-    assert "comment" not in head((replace(alignment, examples=30), names))
+    assert head(DBPEDIA)["comment"] == DBPEDIA[0].confidence_note
+    assert "calibrated on 30 links" in head(CALIBRATED)["comment"]
 
 
 def test_head_and_rows(tmp_path: Path) -> None:
-    lines = exported(DBPEDIA, tmp_path, with_unmatched=True).read_text().splitlines()
+    lines = exported(CALIBRATED, tmp_path, with_unmatched=True).read_text().splitlines()
     head = yaml.safe_load("\n".join(line[1:] for line in lines if line.startswith("#")))
     assert head["license"] == "https://w3id.org/sssom/license/unspecified"
     assert head["curie_map"]["ns1"] == "http://dbpedia.org/resource/"
@@ -137,10 +153,23 @@ def test_head_and_rows(tmp_path: Path) -> None:
     assert body[-1] == "sssom:NoTermFound\towl:sameAs\tns1:Alone\tsemapv:StructuralMatching\t"
 
 
+def test_a_score_is_no_confidence(tmp_path: Path) -> None:
+    lines = exported(DBPEDIA, tmp_path, with_unmatched=True).read_text().splitlines()
+    columns, *body = [line.split("\t") for line in lines if not line.startswith("#")]
+    assert columns[3:] == ["mapping_justification", "similarity_score", "similarity_measure"]
+    assert body[0][3:] == ["semapv:StructuralMatching", "1", MEASURE]
+    assert body[-1][3:] == ["semapv:StructuralMatching", "", ""]
+
+
 def test_the_same_alignment_has_the_same_id(tmp_path: Path) -> None:
     first = exported(aligned(("a", "x", 0.5)), tmp_path).read_bytes()
     assert exported(aligned(("a", "x", 0.5)), tmp_path).read_bytes() == first
-    for other in (aligned(("a", "x", 0.25)), aligned(("b", "x", 0.5))):
+    others = (
+        aligned(("a", "x", 0.25)),
+        aligned(("b", "x", 0.5)),
+        aligned(("a", "x", 0.5), examples=9),
+    )
+    for other in others:
         assert exported(other, tmp_path).read_bytes().split(b"\n")[0] != first.split(b"\n")[0]
 
 

@@ -132,7 +132,7 @@ def test_a_link_is_explained_by_linked_neighbors(
     names = benchmark.names.source[source], benchmark.names.target[target]
     for name in names:
         told = result.explain(name)
-        assert repr(told).startswith(f"{names[0]} = {names[1]} (confidence ")
+        assert repr(told).startswith(f"{names[0]} = {names[1]} (score ")
         (linked,) = told.answers
         assert isinstance(linked, Linked)
         supports = told.supports(linked)
@@ -144,17 +144,22 @@ def test_a_link_is_explained_by_linked_neighbors(
     assert "<script>" not in shown
 
 
-def test_an_explanation_says_where_confidence_is_no_probability(
-    result: clusterea.AlignmentResult, benchmark: Benchmark
+@pytest.mark.parametrize(("examples", "measure"), [(0, "score"), (40, "confidence")])
+def test_an_explanation_says_what_its_numbers_are(
+    examples: int, measure: str, result: clusterea.AlignmentResult, benchmark: Benchmark
 ) -> None:
-    note = result.alignment.confidence_note
-    assert note  # so few seeds that none were held out
-    source = benchmark.names.source[int(result.alignment.links[0, 0])]
-    told = result.explain(source)
+    links = replace(result.alignment, examples=examples)
+    found = replace(result, made_alignment=Made.of("match-0", links))
+    note = links.confidence_note
+    source = benchmark.names.source[int(links.links[0, 0])]
+    told = found.explain(source)
+    assert f" ({measure} " in repr(told)
     assert repr(told).endswith(note)
     assert note in told._repr_html_()
     seed = benchmark.names.source[int(benchmark.task.seeds[0, 0])]
-    assert note not in repr(result.explain(seed))
+    assert note not in repr(found.explain(seed))
+    lone = benchmark.names.source[int(links.unmatched.source[0])]
+    assert f", {measure} " in repr(found.explain(lone))
 
 
 def test_evidence_is_not_rounded_to_certainty(
@@ -191,7 +196,7 @@ def test_an_entity_that_is_not_there_is_refused(
     with pytest.raises(InputError, match="no entity of either graph is called 'nobody'"):
         result.explain("nobody")
     source, target = nameless.alignment.links[0].tolist()
-    assert f"{source} = {target} (confidence" in repr(nameless.explain(source))
+    assert f"{source} = {target} (score" in repr(nameless.explain(source))
 
 
 def test_a_notebook_shows_the_surest_links_escaped(
@@ -235,8 +240,8 @@ class TestBounds:
         last = int(result.alignment.links[-1, 0])
         few = replace(result, top=1)
         assert last in few.alignment.unmatched.source
-        assert "top: confidence" in repr(few.explain(benchmark.names.source[last]))
-        assert "top: confidence" not in repr(result.explain(benchmark.names.source[last]))
+        assert "top: score" in repr(few.explain(benchmark.names.source[last]))
+        assert "top: score" not in repr(result.explain(benchmark.names.source[last]))
 
 
 class TestStoppedEarly:

@@ -1,9 +1,11 @@
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 
 from clusterea.types import Alignment, Names, Pair
+from clusterea.types.alignment import ENOUGH_SEEDS
 
 NOBODY = Pair(torch.tensor([2]), torch.tensor([], dtype=torch.int64))
 
@@ -43,6 +45,8 @@ def test_a_notebook_shows_the_surest_links() -> None:
     empty = Alignment(links[:0], torch.empty(0), NOBODY)
     assert "0 links" in empty._repr_html_()
     assert "it is not a probability" in shown
+    assert "<th>target</th><th>score</th>" in shown
+    assert "onfidence" not in shown
 
 
 def test_a_notebook_shows_no_certainty_that_is_none() -> None:
@@ -87,10 +91,23 @@ def test_equally_sure_links_are_taken_in_order() -> None:
     assert even.top(7).links[:, 0].tolist() == list(range(7))
 
 
-def test_it_knows_whether_its_confidence_was_fitted() -> None:
-    for each in (SURE, SURE.to("cpu"), SURE.swap()):
+def test_it_says_what_its_confidence_was_calibrated_on() -> None:
+    for each in (SURE, SURE.to("cpu"), SURE.swap(), SURE.top(0)):
         assert each.is_calibrated
-        assert each.confidence_note == ""
-    plain = Alignment(SURE.links, SURE.confidence, SURE.unmatched)
-    assert not plain.is_calibrated
-    assert "it only orders the links; it is not a probability" in plain.confidence_note
+        assert each.measure == "confidence"
+        assert each.confidence_note == (
+            "Confidence is the probability that a link is right, calibrated on 40 links of seeds "
+            "that no encoder learned from."
+        )
+    assert "<th>target</th><th>confidence</th>" in SURE.to_html()
+    assert SURE.confidence_note in SURE.to_html()
+
+
+def test_what_is_not_calibrated_is_a_score() -> None:
+    plain = replace(SURE, examples=0)
+    for each in (plain, plain.to("cpu"), plain.swap(), plain.top(0)):
+        assert not each.is_calibrated
+        assert each.measure == "score"
+        assert "only orders the links; it is not a probability" in each.confidence_note
+        assert f" {ENOUGH_SEEDS:,} seeds " in each.confidence_note
+        assert "onfidence" not in each.confidence_note

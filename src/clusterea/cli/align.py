@@ -141,9 +141,11 @@ def align(
             workspace, benchmark, config, torch_device, observer, min_confidence=least, top=top
         )
     if as_json:
+        if not quiet and _is_only_scored(result.alignment):
+            show_warning(result.alignment.confidence_note)
         show_result(_described_result(workspace, result.alignment, metrics))
     else:
-        print_result(workspace.folder, result.alignment, metrics)
+        print_result(workspace.folder, result.alignment, metrics, quiet=quiet)
 
 
 def _described_result(
@@ -170,16 +172,27 @@ def _described_result(
     }
 
 
-def print_result(folder: Path, alignment: Alignment, metrics: Metrics | None) -> None:
-    """Prints the number of links, the metrics, and the paths of the files."""
+def print_result(
+    folder: Path, alignment: Alignment, metrics: Metrics | None, *, quiet: bool = False
+) -> None:
+    """Prints the number of links, what their confidence means, the metrics, and the files' paths.
+
+    If the links only have a score, a warning says so; with `quiet`, a line of the result.
+    """
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
     OUTPUT.print(f"  {escape(str(folder / 'alignment.tsv'))}", soft_wrap=True)
-    if alignment.confidence_note:
+    if _is_only_scored(alignment) and not quiet:
+        show_warning(alignment.confidence_note)
+    elif len(alignment.links):
         OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
         _print_summary(metrics)
     OUTPUT.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True)
+
+
+def _is_only_scored(alignment: Alignment) -> bool:
+    return len(alignment.links) > 0 and not alignment.is_calibrated
 
 
 def _print_summary(metrics: Metrics) -> None:

@@ -55,14 +55,10 @@ def explain(
 
 
 def _print_linked(explanation: Explanation, linked: Linked) -> None:
-    from clusterea.report import readable
-
     names = explanation.names
-    sure = linked.confidence
-    how = "a seed" if sure is None else f"confidence {readable.confidence(sure)}"
     OUTPUT.print(
         f"{escape(names.source[linked.source])}  =  {escape(names.target[linked.target])}   "
-        f"({how})",
+        f"({explanation.how(linked)})",
         soft_wrap=True,
     )
     _print_evidence(explanation, linked)
@@ -93,20 +89,17 @@ def _print_evidence(explanation: Explanation, linked: Linked) -> None:
 
 
 def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
-    from clusterea.report.explanation import why
-
     who = f"{escape(explanation.entity)} ({unlinked.side})"
     OUTPUT.print(f"{who} {unlinked.told()}", soft_wrap=True)
     if not unlinked.candidates:
         return
     own, others = explanation.own_and_others(unlinked.side)
     shorten, shorten_own = _shortened(others), _shortened(own)
-    table = _table("Candidate", "Score", "Why it was not chosen")
+    table = _table("Candidate", "Similarity", "Why it was not chosen")
     for each in unlinked.candidates:
         rival = "" if each.rival is None else shorten_own(own[each.rival])
-        table.add_row(
-            escape(shorten(others[each.entity])), f"{each.score:.3f}", escape(why(each, rival))
-        )
+        reason = explanation.why(each, rival)
+        table.add_row(escape(shorten(others[each.entity])), f"{each.score:.3f}", escape(reason))
     OUTPUT.print(table)
 
 
@@ -124,10 +117,10 @@ def _described(explanation: Explanation, given: Alignment) -> dict[str, Any]:
             candidates = [
                 {
                     "entity": others[each.entity],
-                    "score": each.score,
+                    "similarity": each.score,
                     "reason": each.reason,
                     "linked_to": None if each.rival is None else own[each.rival],
-                    "confidence": each.confidence,
+                    f"linked_{explanation.measure}": each.confidence,
                 }
                 for each in answer.candidates
             ]
@@ -156,7 +149,7 @@ def _described_link(explanation: Explanation, linked: Linked) -> dict[str, Any]:
         "source": explanation.names.source[linked.source],
         "target": explanation.names.target[linked.target],
         "is_seed": linked.confidence is None,
-        "confidence": linked.confidence,
+        explanation.measure: linked.confidence,
         "neighbors": {"source": found.num_neighbors.source, "target": found.num_neighbors.target},
         "num_evidence": found.total,
         "evidence": [
@@ -166,7 +159,7 @@ def _described_link(explanation: Explanation, linked: Linked) -> dict[str, Any]:
                 "source_relations": steps(each.relations.source),
                 "target_relations": steps(each.relations.target),
                 "is_seed": each.by_seed,
-                "confidence": each.confidence,
+                explanation.measure: each.confidence,
             }
             for each in explanation.supports(linked)
         ],

@@ -95,7 +95,7 @@ def one_sided_seeds(benchmark: Benchmark) -> list[str]:
         return []
     return [
         f"{count:,} of {benchmark.task.num_seeds:,} seeds are identical IRIs. The other "
-        "entities may lack a counterpart more often, so confidence may be too high."
+        "entities may lack a counterpart more often, so a calibrated confidence may be too high."
     ]
 
 

@@ -27,10 +27,14 @@ Seed = Annotated[
 ]
 MinConfidence = Annotated[
     float,
-    typer.Option("--min-confidence", metavar="X", help="Leave out links with a lower confidence."),
+    typer.Option(
+        "--min-confidence",
+        metavar="X",
+        help="Leave out links with a lower confidence or, if it is not calibrated, score.",
+    ),
 ]
 Top = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Keep only the N most confident links.", show_default=False),
+    typer.Option(metavar="N", help="Keep only the N best links.", show_default=False),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")]

@@ -16,7 +16,8 @@ _HEAD = """\
 <?xml version="1.0" encoding="utf-8"?>
 <rdf:RDF xmlns="http://knowledgeweb.semanticweb.org/heterogeneity/alignment#"
          xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
-{note}<Alignment>
+<!-- {note} -->
+<Alignment>
   <xml>yes</xml>
   <level>0</level>
   <type>{type}</type>
@@ -41,13 +42,15 @@ def write_ntriples(alignment: Alignment, names: Pair[Names], path: Path) -> None
 
 
 def write_oaei(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Writes links as cells of the Alignment API (level 0), the format of the OAEI's tools."""
+    """Writes links as cells of the Alignment API (level 0), the format of the OAEI's tools.
+
+    The format has one name, `measure`, for confidence and score. A comment says which it is.
+    """
     texts = _iris(names).map(lambda iris: pc.replace_substring(iris, "&", "&amp;"))
     begin, between, relation, end = _CELL
     with path.open("wb") as file:
-        note = f"<!-- {alignment.confidence_note} -->\n" if alignment.confidence_note else ""
         kind = "11" if _is_one_to_one(alignment) else "**"
-        file.write(_HEAD.format(note=note, type=kind).encode())
+        file.write(_HEAD.format(note=alignment.confidence_note, type=kind).encode())
         for batch in link_batches(alignment, texts):
             source, target, confidence = batch.columns
             write_lines(file, begin, source, between, target, relation, confidence, end)

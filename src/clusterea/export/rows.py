@@ -1,4 +1,4 @@
-"""The links of an alignment as rows of text, in batches, by descending confidence."""
+"""The links of an alignment as rows of text, in batches, the best first."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ import pyarrow.compute as pc
 from clusterea.types import Alignment, Pair
 
 BATCH = 1 << 16
-COLUMNS = ("source", "target", "confidence")
+
+
+def columns(alignment: Alignment) -> tuple[str, str, str]:
+    """The names of the columns: source, target, and confidence or score."""
+    return ("source", "target", alignment.measure)
 
 
 def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Table]:
-    """Source, target and confidence of each link, by descending confidence.
+    """The `columns` of the links, by descending confidence.
 
     Links of equal confidence keep their order, which depends on a hash of names only.
 
@@ -32,12 +36,12 @@ def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Tab
     for start in range(0, len(links), BATCH):
         rows = slice(start, start + BATCH)
         source, target = links[rows].T
-        columns = [
+        arrays = [
             texts.source.take(pa.array(source)),
             texts.target.take(pa.array(target)),
             pa.array(confidence[rows]),
         ]
-        yield pa.table(columns, names=COLUMNS)
+        yield pa.table(arrays, names=columns(alignment))
 
 
 def unmatched_batches(ids: np.ndarray, texts: pa.Array) -> Iterator[pa.Array]:

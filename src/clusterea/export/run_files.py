@@ -23,7 +23,7 @@ _CELLS = 1 << 24  # sorted and named at a time
 
 
 def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
-    """Writes `alignment.tsv`: source, target and confidence, most confident first."""
+    """Writes `alignment.tsv`: source, target and confidence or score, the highest first."""
     with replacing(path) as beside:
         write_tsv(alignment, names, beside)
 

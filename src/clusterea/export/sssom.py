@@ -13,15 +13,17 @@ from clusterea.export.curies import curies
 from clusterea.export.rows import link_batches, unmatched_batches, write_lines
 from clusterea.types import Alignment, Names, Pair
 
-COLUMNS = ("subject_id", "predicate_id", "object_id", "mapping_justification", "confidence")
+COLUMNS = ("subject_id", "predicate_id", "object_id", "mapping_justification")
 PREDICATE = "owl:sameAs"  # the same predicate as in N-Triples
 JUSTIFICATION = "semapv:StructuralMatching"
 NO_TERM = "sssom:NoTermFound"
+SIMILARITY_MEASURE = "clusterea score"
 
 
 def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     """Writes links as mappings, and each unmatched entity as a mapping to or from no term.
 
+    Links without a calibrated confidence have a `similarity_score` instead.
     The id of the mapping set is a hash of its contents, so the same alignment gives the same file.
     """
     # SSSOM identifiers are ASCII URIs or their CURIEs; sssom-py drops all others.
@@ -33,14 +35,17 @@ def write_sssom(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     with path.open("wb") as file:
         identity = _identity(alignment, texts)
         file.write(_head(curie_map, identity, alignment.confidence_note).encode())
-        file.write("\t".join(COLUMNS).encode() + b"\n")
+        calibrated = alignment.is_calibrated
+        last = ("confidence",) if calibrated else ("similarity_score", "similarity_measure")
+        end, no_end = ("", "") if calibrated else (f"\t{SIMILARITY_MEASURE}", "\t")
+        file.write("\t".join((*COLUMNS, *last)).encode() + b"\n")
         for batch in link_batches(alignment, texts):
             source, target, confidence = batch.columns
-            write_lines(file, source, between, target, justified, confidence)
+            write_lines(file, source, between, target, justified, confidence, end)
         for entities in unmatched_batches(lone.source, texts.source):
-            write_lines(file, entities, between + NO_TERM + justified)
+            write_lines(file, entities, between + NO_TERM + justified + no_end)
         for entities in unmatched_batches(lone.target, texts.target):
-            write_lines(file, NO_TERM + between, entities, justified)
+            write_lines(file, NO_TERM + between, entities, justified + no_end)
 
 
 def _head(curie_map: dict[str, str], identity: str, comment: str) -> str:
@@ -55,7 +60,7 @@ def _head(curie_map: dict[str, str], identity: str, comment: str) -> str:
         "mapping_tool_version": __version__,
         "subject_source": "clusterea:source",  # for rows without a term
         "object_source": "clusterea:target",
-        **({"comment": comment} if comment else {}),
+        "comment": comment,
         "curie_map": curie_map,
     }
     lines = yaml.safe_dump(metadata, sort_keys=False, width=2**30).splitlines()  # in ASCII
@@ -63,7 +68,7 @@ def _head(curie_map: dict[str, str], identity: str, comment: str) -> str:
 
 
 def _identity(alignment: Alignment, texts: Pair[pa.Array]) -> str:
-    digest = blake2b(digest_size=16)
+    digest = blake2b(alignment.examples.to_bytes(8), digest_size=16)
     for text in texts:
         for buffer in text.buffers()[1:]:
             digest.update(buffer or b"")

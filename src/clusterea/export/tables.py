@@ -1,4 +1,4 @@
-"""Links as tables: TSV and Parquet, with the columns source, target and confidence."""
+"""Links as tables: TSV and Parquet, with the columns source, target, and confidence or score."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from clusterea.data.name_iris import NAMESPACES, to_cells
-from clusterea.export.rows import COLUMNS, link_batches, write_lines
+from clusterea.export.rows import columns, link_batches, write_lines
 from clusterea.types import Alignment, Names, Pair
 
 
@@ -18,7 +18,7 @@ def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     """
     texts = names.zip(NAMESPACES).map(lambda side: to_cells(side[0].arrow, side[1]))
     with path.open("wb") as file:
-        file.write("\t".join(COLUMNS).encode() + b"\n")
+        file.write("\t".join(columns(alignment)).encode() + b"\n")
         for batch in link_batches(alignment, texts):
             source, target, confidence = batch.columns
             write_lines(file, source, "\t", target, "\t", confidence)
@@ -27,16 +27,17 @@ def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
 def write_parquet(alignment: Alignment, names: Pair[Names], path: Path) -> None:
     """Writes links as Parquet, with all names unchanged.
 
-    The file's metadata describes the confidence: `confidence_examples` is the number of links it
-    was fitted on; `confidence_note` is a sentence, if there were none.
+    The file's metadata describes the confidence or score: `confidence_examples` is the number of
+    links it was calibrated on, 0 for a score; `confidence_note` says what it means.
     """
     import pyarrow.parquet as pq
 
     kinds = (pa.large_string(), pa.large_string(), pa.float64())
-    metadata = {"confidence_examples": str(alignment.examples)}
-    if alignment.confidence_note:
-        metadata["confidence_note"] = alignment.confidence_note
-    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)), metadata)
+    metadata = {
+        "confidence_examples": str(alignment.examples),
+        "confidence_note": alignment.confidence_note,
+    }
+    schema = pa.schema(list(zip(columns(alignment), kinds, strict=True)), metadata)
     with pq.ParquetWriter(path, schema) as writer:
         for batch in link_batches(alignment, names.map(lambda side: side.arrow)):
             writer.write_table(batch.cast(schema))

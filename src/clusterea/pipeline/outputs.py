@@ -176,10 +176,13 @@ def _described_data(result: AlignmentResult) -> dict[str, Any]:
 
 
 def described_confidence(alignment: Alignment) -> dict[str, Any]:
-    """Whether confidence is calibrated, on how many links, and a note if it is not."""
-    note = alignment.confidence_note
-    described = {"calibrated": alignment.is_calibrated, "examples": alignment.examples}
-    return described | ({"note": note} if note else {})
+    """Whether confidence is calibrated, on how many links, its name, and what it means."""
+    return {
+        "calibrated": alignment.is_calibrated,
+        "examples": alignment.examples,
+        "measure": alignment.measure,
+        "note": alignment.confidence_note,
+    }
 
 
 def described_rounds(result: AlignmentResult) -> list[dict[str, int]]:

@@ -173,7 +173,7 @@ class AlignmentResult:
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A table of source, target and confidence, with names if they are known."""
+        """A table of source, target and confidence or score, with names if they are known."""
         return self.alignment.to_pandas(None if self.benchmark is None else self.benchmark.names)
 
     @names_arguments
@@ -189,7 +189,8 @@ class AlignmentResult:
         Args:
             path: The file. An existing file is replaced.
             format: The format of the file.
-            min_confidence: Leave out links with a lower confidence.
+            min_confidence: Leave out links with a lower confidence or, if it is not calibrated,
+                score.
         """
         from clusterea.export import export
 

@@ -56,7 +56,7 @@ def run_in_folder(
         observer: Gets progress and warnings.
         until: The last stage to run.
         samplers: With `until="sample"`: the samplers to run, if not those of the config.
-        min_confidence: The least confidence in `alignment.tsv`.
+        min_confidence: The least confidence or score in `alignment.tsv`.
         top: Most links in `alignment.tsv`.
     """
     data = workspace.save_benchmark(benchmark, observer.warn)

@@ -18,7 +18,7 @@ from clusterea.report.unlinked import Candidate, Side, candidates_of
 from clusterea.types.html import html_table
 
 if TYPE_CHECKING:
-    from clusterea.types import Alignment, Benchmark, Names, Pair, Similarity
+    from clusterea.types import Alignment, Benchmark, Measure, Names, Pair, Similarity
 
 _Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
 SIMILAR = 5  # names suggested for an unknown name
@@ -59,7 +59,8 @@ class Explanation:
     answers: tuple[Linked | Unlinked, ...]
     names: Pair[Names]
     relation_names: Pair[Names]
-    confidence_note: str = ""  # of the alignment, if a confidence is shown
+    measure: Measure = "score"  # of the alignment
+    confidence_note: str = ""  # of the alignment, if a confidence or score is shown
 
     def supports(self, linked: Linked) -> list[Support[str]]:
         """The evidence for a link, with names."""
@@ -67,6 +68,24 @@ class Explanation:
             Support.named(each, self.names, self.relation_names)
             for each in linked.evidence.supports
         ]
+
+    def how(self, linked: Linked) -> str:
+        """`a seed`, or the link's confidence or score, as `confidence 0.87`."""
+        sure = linked.confidence
+        return "a seed" if sure is None else f"{self.measure} {confidence(sure)}"
+
+    def why(self, candidate: Candidate, rival: str) -> str:
+        """Why a candidate was not chosen, in a few words."""
+        if candidate.reason == "seed":
+            return f"a seed links it to {rival}"
+        sure = f"{self.measure} {confidence(candidate.confidence)}"
+        if candidate.reason == "linked":
+            return f"linked to {rival}, {sure}"
+        if candidate.reason == "left_out":
+            return f"its link to {rival} was left out by --min-confidence or --top: {sure}"
+        if candidate.reason == "unsure":
+            return "dropped: it would lower the expected F1"
+        return "also without a link; the matching method did not pair them"
 
     def own_and_others(self, side: Side) -> tuple[Names, Names]:
         """The names of the entity's side, and those of the other side."""
@@ -93,9 +112,6 @@ class Explanation:
         ]
 
     def _linked_table(self, linked: Linked) -> _Table:
-        how = (
-            "a seed" if linked.confidence is None else f"confidence {confidence(linked.confidence)}"
-        )
         source, target = self.names.source[linked.source], self.names.target[linked.target]
         count = linked.evidence.total
         header = ("source neighbor", "by", "target neighbor", "by", "linked")
@@ -112,7 +128,7 @@ class Explanation:
         shown = f"pairs of linked neighbors: {count:,}"
         if count > len(rows):
             shown += f", {len(rows):,} shown"
-        return f"{source} = {target} ({how}; {shown})", header, rows
+        return f"{source} = {target} ({self.how(linked)}; {shown})", header, rows
 
     def _unlinked_table(self, unlinked: Unlinked) -> _Table:
         own, others = self.own_and_others(unlinked.side)
@@ -120,11 +136,11 @@ class Explanation:
             (
                 others[each.entity],
                 f"{each.score:.3f}",
-                why(each, "" if each.rival is None else own[each.rival]),
+                self.why(each, "" if each.rival is None else own[each.rival]),
             )
             for each in unlinked.candidates
         ]
-        header = ("candidate", "score", "why it was not chosen") if rows else ()
+        header = ("candidate", "similarity", "why it was not chosen") if rows else ()
         return f"{self.entity} ({unlinked.side}) {unlinked.told()}", header, rows
 
 
@@ -172,27 +188,14 @@ def explained(
             for source, target, confidence in pairs
         ]
     note = given.confidence_note if any(map(_shows_confidence, answers)) else ""
-    return Explanation(entity, tuple(answers), benchmark.names, benchmark.relation_names, note)
+    names, relation_names = benchmark.names, benchmark.relation_names
+    return Explanation(entity, tuple(answers), names, relation_names, given.measure, note)
 
 
 def _shows_confidence(answer: Linked | Unlinked) -> bool:
     if isinstance(answer, Linked):
         return answer.confidence is not None
     return any(each.confidence is not None for each in answer.candidates)
-
-
-def why(candidate: Candidate, rival: str) -> str:
-    """Why a candidate was not chosen, in a few words."""
-    if candidate.reason == "seed":
-        return f"a seed links it to {rival}"
-    if candidate.reason == "linked":
-        return f"linked to {rival}, confidence {confidence(candidate.confidence)}"
-    if candidate.reason == "left_out":
-        sure = confidence(candidate.confidence)
-        return f"its link to {rival} was left out by --min-confidence or --top: confidence {sure}"
-    if candidate.reason == "unsure":
-        return "dropped: it would lower the expected F1"
-    return "also without a link; the matching method did not pair them"
 
 
 def steps(

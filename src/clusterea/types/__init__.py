@@ -1,6 +1,6 @@
 """The values that stages take and return. They are immutable and checked on construction."""
 
-from clusterea.types.alignment import Alignment
+from clusterea.types.alignment import Alignment, Measure
 from clusterea.types.arrays import IntArray
 from clusterea.types.benchmark import Benchmark
 from clusterea.types.cost import StageCost
@@ -24,6 +24,7 @@ __all__ = [
     "KnowledgeGraph",
     "Links",
     "MatchingScores",
+    "Measure",
     "Metrics",
     "Names",
     "Pair",

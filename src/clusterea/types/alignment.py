@@ -1,10 +1,10 @@
-"""`Alignment`: the links, their confidence, and the unmatched entities."""
+"""`Alignment`: the links, their confidence or score, and the unmatched entities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clusterea.types.html import html_table
 from clusterea.types.names import Names
@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-NOT_FITTED = (
-    "Confidence was not fitted on held-out seeds, so it only orders the links; "
-    "it is not a probability."
+Measure = Literal["confidence", "score"]
+ENOUGH_SEEDS = 100  # suffice for a calibration
+NOT_CALIBRATED = (
+    "The score only orders the links; it is not a probability. Calibration takes "
+    f"{ENOUGH_SEEDS:,} seeds and a preset that holds some of them out: default or fast."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Alignment:
-    """Links between source and target entities, with a confidence in [0, 1] for each."""
+    """Links between source and target entities, with a confidence in [0, 1] for each.
+
+    If it is not calibrated, the confidence is only a score: see `measure`.
+    """
 
     links: Tensor  # (n, 2) int64: source entity, target entity
     confidence: Tensor  # (n,) floating point
@@ -53,9 +58,19 @@ class Alignment:
         return self.examples > 0
 
     @property
+    def measure(self) -> Measure:
+        """What users see `confidence` called: if it is not calibrated, a score."""
+        return "confidence" if self.is_calibrated else "score"
+
+    @property
     def confidence_note(self) -> str:
-        """A sentence that says that confidence is not calibrated; empty if it is."""
-        return "" if self.is_calibrated or not len(self.links) else NOT_FITTED
+        """What the confidence or score means, for users."""
+        if not self.is_calibrated:
+            return NOT_CALIBRATED
+        return (
+            "Confidence is the probability that a link is right, calibrated on "
+            f"{self.examples:,} links of seeds that no encoder learned from."
+        )
 
     def to(self, device: torch.device | str) -> Alignment:
         """The same on another device."""
@@ -100,7 +115,7 @@ class Alignment:
         return Alignment(links, self.confidence[kept], unmatched, self.examples)
 
     def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
-        """A table of source, target and confidence, with names if given, else ids."""
+        """A table of source, target and `measure`, with names if given, else ids."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -109,7 +124,7 @@ class Alignment:
         columns: dict[str, Any] = {"source": source, "target": target}
         if names is not None:
             columns = {"source": names.source.take(source), "target": names.target.take(target)}
-        return pd.DataFrame({**columns, "confidence": self.confidence.cpu().numpy()})
+        return pd.DataFrame({**columns, self.measure: self.confidence.cpu().numpy()})
 
     def swap(self) -> Alignment:
         """The same alignment with source and target exchanged."""
@@ -130,9 +145,8 @@ class Alignment:
         left = len(self.links) - len(ids)
         title = f"{self!r}" + (f", {left:,} of them not shown" if left else "")
         rows = zip(source, target, sure, strict=True)
-        return html_table(
-            title, ("source", "target", "confidence"), rows, note=self.confidence_note
-        )
+        header = ("source", "target", self.measure)
+        return html_table(title, header, rows, note=self.confidence_note)
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors to store, see `Stored`."""
