@@ -108,7 +108,9 @@ def demo_run(
     unmatched = taken.zip(whole.task.graphs).map(
         lambda side: torch.from_numpy(np.setdiff1d(np.arange(side[1].num_entities), side[0]))
     )
-    alignment = Alignment(torch.from_numpy(found), torch.from_numpy(confidence), unmatched)
+    alignment = Alignment(
+        torch.from_numpy(found), torch.from_numpy(confidence), unmatched, examples=214
+    )
     partitions = {
         name: _partition(whole.task, batches, rng)
         for name, batches in (("cmcs", 5), ("iscs", 5), ("metis-cps", 30))

@@ -90,6 +90,7 @@ def test_what_is_collected_is_what_there_is() -> None:
     assert len(data.matches) == 200
     assert data.num_test_links == len(run.benchmark.test_links)
     assert data.unmatched == run.alignment.unmatched.map(len)
+    assert (data.measure, data.confidence_note) == ("confidence", run.alignment.confidence_note)
     assert [each.sampler for each in data.mini_batches] == ["cmcs", "iscs", "metis-cps"]
     assert sum(data.mini_batches[0].sizes.source) == data.sizes.source.entities
     assert data.mini_batches[2].overlap is None

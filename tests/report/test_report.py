@@ -27,8 +27,9 @@ from clusterea.report import (
 )
 from clusterea.report.data import WRONG
 from clusterea.report.payload import CONFIDENCE_STEPS, embed_json
-from clusterea.report.readable import percent
-from clusterea.types import Pair, StageCost
+from clusterea.report.readable import measured, percent
+from clusterea.types import Measure, Pair, StageCost
+from clusterea.types.alignment import NOT_CALIBRATED
 
 HOSTILE = "<script>alert(1)</script><!--<img src=x onerror=alert(2)>\u2028'\"&amp; {{ 1 }} "
 READY = (
@@ -51,6 +52,13 @@ def demo_report(*, test_links: bool = True) -> ReportData:
     return demo_run(test_links=test_links).report()
 
 
+@cache
+def scored_report() -> ReportData:
+    """Of a run that held out no seeds."""
+    run = demo_run()
+    return replace(run, alignment=replace(run.alignment, examples=0)).report(sample=100)
+
+
 @pytest.fixture(scope="module")
 def show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Open:
     """Writes a report, once, and opens it; charts and table are there when this returns."""
@@ -69,7 +77,7 @@ def show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Open:
     return open_report
 
 
-def bare_report(confidence: Sequence[float] = ()) -> ReportData:
+def bare_report(confidence: Sequence[float] = (), measure: Measure = "confidence") -> ReportData:
     """As little as a report can be made of."""
     names = [f"e{number}" for number in range(len(confidence))]
     size = GraphSize(0, 0, 0)
@@ -79,6 +87,8 @@ def bare_report(confidence: Sequence[float] = ()) -> ReportData:
         num_seeds=0,
         names=Pair(names, names).map(lambda some: pa.array(some, pa.large_string())),
         confidence=np.array(confidence, dtype=np.float64),
+        measure=measure,
+        confidence_note="",
         unmatched=Pair(0, 0),
     )
 
@@ -252,7 +262,8 @@ def test_every_link_is_in_the_table_also_without_evidence(show: Open) -> None:
     data = demo_run().report(sample=100)
     page = show(data)
     note = re.sub(r"\s+", " ", page.text("#matches .note"))
-    assert "the evidence for 100 of them: the 25 most confident, the 25 least confident" in note
+    sample = "the 25 with the highest confidence, the 25 with the lowest, and 50 at random"
+    assert f"the evidence for 100 of them: {sample}." in note
     assert page.text("#shown") == "Showing 50 of 1,785 matches"
 
     drawn = {match.link for match in data.matches}
@@ -359,6 +370,56 @@ def test_names_that_break_lines_are_shown_as_they_are(show: Open) -> None:
     page.click(".match .open")
     assert page.text(".evidence pre") == r"clusterea explain RUN 'it'\''s'"
     assert_quiet(page)
+
+
+def test_it_says_what_confidence_was_calibrated_on(show: Open) -> None:
+    page = show(demo_report())
+    shown = re.sub(r"\s+", " ", page.text("#confidence"))
+    assert "the probability that a link is right, calibrated on 214 links of seeds" in shown
+    assert "On the dashed line, precision equals confidence" in shown
+    assert page.texts("#confidence figcaption") == [
+        "Links by confidence",
+        "Precision by confidence",
+    ]
+    assert page.texts("nav a")[2] == page.text("#confidence-title") == "Confidence"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_score_does_not_look_like_a_probability(show: Open, width: int) -> None:
+    data = scored_report()
+    page = show(data, width=width)
+    assert page.text("#confidence .note") == NOT_CALIBRATED
+    assert page.texts("#confidence figcaption") == ["Links by score", "Precision by score"]
+    assert page.texts("nav a")[2] == page.text("#confidence-title") == "Score"
+    page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; }); 0")
+    ranges = page.texts("#confidence tbody th")
+    assert ranges
+    assert all(re.fullmatch(r"[01]\.\d{3,4}( to [01]\.\d{3})?", each) for each in ranges)
+    assert page.text("#match-table th[data-key=confidence]") == "Score"
+    assert "the 25 with the highest score" in page.text("#matches .note")
+    shown = page.texts(".match td:nth-child(3)")
+    assert shown[0] == measured(max(data.confidence), "score")
+    assert not any("%" in each for each in shown)
+    found = (each for each in data.matches if not all(pair.by_seed for pair in each.supports))
+    match = next(found)
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    page.click(".match .open")
+    ways = set(page.texts(".supports td.link")) - {"seed"}
+    assert ways
+    assert all(re.fullmatch(r"0\.\d{3}", each) for each in ways)
+    read_aloud = "[...document.querySelectorAll('[aria-label]')].map(e => e.ariaLabel)"
+    for text in (page.text("body"), *page.evaluate(read_aloud)):
+        assert "onfiden" not in text
+    assert_quiet(page)
+
+
+def test_the_page_writes_scores_as_python_does(show: Open) -> None:
+    ends = [1.0, 0.99999, 0.9999, 0.9997, 0.9995, 0.00048, 0.00002, 0.0]
+    data = bare_report([*ends, 0.1225, 0.0145, 0.6035, 0.5], "score")
+    shown = show(data).texts(".match td:nth-child(3)")
+    assert shown[:3] == ["1.000", ">0.9999", "0.9999"]
+    assert shown[-2:] == ["<0.0001", "0.000"]
+    assert shown == [measured(each, "score") for each in sorted(data.confidence, reverse=True)]
 
 
 def test_the_page_writes_percents_as_python_does(show: Open) -> None:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from clusterea.report.calibration import ConfidenceBin, Reliability
 from clusterea.report.data import MiniBatches
-from clusterea.report.readable import count, degrees, duration, percent, size
-from clusterea.types import StageCost
+from clusterea.report.readable import count, degrees, duration, measured, percent, size
+from clusterea.types import Measure, StageCost
 
 # A bokeh figure. Bokeh's own types lack the ends of a range and options that are passed on.
 Chart: TypeAlias = Any
@@ -33,8 +33,8 @@ def by_degree(buckets: Sequence[Mapping[str, Any]]) -> Chart:
     return plot
 
 
-def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Chart:
-    """Links by confidence; if they are judged, split into right and wrong."""
+def confidence_histogram(bins: Sequence[ConfidenceBin], measure: Measure, *, judged: bool) -> Chart:
+    """Links by confidence or score; if they are judged, split into right and wrong."""
     parts = {
         "right": ([each.right for each in bins], "--right"),
         "wrong": ([each.wrong for each in bins], "--wrong"),
@@ -42,7 +42,7 @@ def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Char
     }
     if not judged:
         parts = {"links": (parts["links"][0], "--series-1")}
-    plot = _figure(x_range=(0, 1), x_axis_label="confidence", y_axis_label="links")
+    plot = _figure(x_range=(0, 1), x_axis_label=measure, y_axis_label="links")
     bottom = [0] * len(bins)
     for name, (values, color) in parts.items():
         top = [low + value for low, value in zip(bottom, values, strict=True)]
@@ -53,7 +53,8 @@ def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Char
                 "bottom": bottom,
                 "top": top,
                 "label": [
-                    f"{percent(each.least)} to {percent(each.most)}: {count(value)} {name}"
+                    f"{measured(each.least, measure)} to {measured(each.most, measure)}: "
+                    f"{count(value)} {name}"
                     for each, value in zip(bins, values, strict=True)
                 ],
             }
@@ -66,22 +67,26 @@ def confidence_histogram(bins: Sequence[ConfidenceBin], *, judged: bool) -> Char
         bottom = top
     plot.y_range.start = 0
     _count_axis(plot)
-    _percent_axis(plot.xaxis)
+    _measure_axis(plot.xaxis, measure)
     return _finish(plot)
 
 
-def reliability(points: Sequence[Reliability]) -> Chart:
-    """Measured precision against confidence; on the diagonal both are equal."""
+def reliability(points: Sequence[Reliability], measure: Measure) -> Chart:
+    """Measured precision against confidence or score.
+
+    On the diagonal, confidence and precision are equal. For a score there is no diagonal.
+    """
     from bokeh.models import ColumnDataSource, Segment
 
     plot = _figure(
         x_range=(0, 1.02),
         y_range=(0, 1.02),
-        x_axis_label="confidence",
+        x_axis_label=measure,
         y_axis_label="measured precision",
     )
-    diagonal = plot.line([0, 1], [0, 1], line_dash="dashed")
-    _color(diagonal.glyph, "--ink-muted")
+    if measure == "confidence":
+        diagonal = plot.line([0, 1], [0, 1], line_dash="dashed")
+        _color(diagonal.glyph, "--ink-muted")
     columns = ColumnDataSource(
         {
             "x": [point.confidence for point in points],
@@ -89,7 +94,7 @@ def reliability(points: Sequence[Reliability]) -> Chart:
             "low": [point.low for point in points],
             "high": [point.high for point in points],
             "label": [
-                f"confidence {percent(point.confidence)}: {percent(point.precision)} "
+                f"{measure} {measured(point.confidence, measure)}: {percent(point.precision)} "
                 f"of {count(point.links)} links are right"
                 for point in points
             ],
@@ -102,7 +107,7 @@ def reliability(points: Sequence[Reliability]) -> Chart:
     dots = plot.scatter("x", "y", source=columns, size=9)
     _color(dots.glyph, "--series-1", edge="--surface")
     plot.add_tools(_hover(dots))
-    _percent_axis(plot.xaxis)
+    _measure_axis(plot.xaxis, measure)
     _percent_axis(plot.yaxis)
     return _finish(plot)
 
@@ -259,6 +264,16 @@ def _percent_axis(axes: Iterable[Any]) -> None:
 
     for axis in axes:
         axis.formatter = NumeralTickFormatter(format="0%")
+
+
+def _measure_axis(axes: Iterable[Any], measure: Measure) -> None:
+    from bokeh.models import NumeralTickFormatter
+
+    if measure == "confidence":
+        _percent_axis(axes)
+        return
+    for axis in axes:
+        axis.formatter = NumeralTickFormatter(format="0.0")
 
 
 def _count_axis(plot: Chart, axes: Iterable[Any] | None = None) -> None:

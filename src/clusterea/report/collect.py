@@ -74,6 +74,7 @@ def collect(
             lambda side: side[0].arrow.take(pa.array(side[1]))
         ),
         confidence=confidence,
+        measure=alignment.measure,
         confidence_note=alignment.confidence_note,
         unmatched=alignment.unmatched.map(lambda side: side.numel()),
         num_test_links=len(benchmark.test_links),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clusterea.report.evidence import Support
-from clusterea.types import Pair, StageCost
+from clusterea.types import Measure, Pair, StageCost
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1  # verdicts of the test links on a link
 
@@ -60,8 +60,9 @@ class ReportData:
     num_seeds: int
     names: Pair[pa.Array]  # (links,) each: the source and the target of every link
     confidence: NDArray[np.floating[Any]]  # (links,)
+    measure: Measure  # what the page calls the confidence: `Alignment.measure`
+    confidence_note: str  # `Alignment.confidence_note`
     unmatched: Pair[int]
-    confidence_note: str = ""  # `Alignment.confidence_note`
     num_test_links: int = 0
     correctness: NDArray[np.int8] | None = None  # (links,): RIGHT, WRONG or UNKNOWN
     metrics: Mapping[str, Any] | None = None  # in the shape of metrics.json

@@ -1,8 +1,9 @@
-"""Numbers for people to read. `script.js` has the same rules for `percent` and `count`."""
+"""Numbers for people to read. `script.js` has the same rules for `measured` and `count`."""
 
 from __future__ import annotations
 
 from clusterea.files import readable_size
+from clusterea.types import Measure
 from clusterea.types.rounding import rounded
 
 
@@ -12,6 +13,11 @@ def percent(share: float) -> str:
     Near 0 and 1 there is one more digit (`99.97%`), and beyond that a bound (`>99.99%`).
     """
     return rounded(share, 1, most=100) + "%"
+
+
+def measured(value: float, measure: Measure) -> str:
+    """A confidence as in `percent`; a score as `0.931`, since it is not a probability."""
+    return percent(value) if measure == "confidence" else rounded(value, 3)
 
 
 def confidence(value: float | None) -> str:

@@ -54,10 +54,12 @@ def render_report(data: ReportData) -> str:
         **encode_matches(data.matches),
         "rows": [int(index.rows[match.link]) for match in data.matches],
         "links": data.num_links,
+        "measure": data.measure,
     }
     return environment.from_string(_asset("template.html")).render(
         data=data,
         degrees=readable.degrees,
+        measured=lambda value: readable.measured(value, data.measure),
         round_value=_round_value,
         style=_asset("style.css"),
         scripts=scripts,
@@ -96,9 +98,9 @@ def _plots(
         plots["by-degree"] = charts.by_degree(data.metrics["by_degree"])
     if data.num_links:
         judged = data.correctness is not None
-        plots["histogram"] = charts.confidence_histogram(spread, judged=judged)
+        plots["histogram"] = charts.confidence_histogram(spread, data.measure, judged=judged)
     if points:
-        plots["reliability"] = charts.reliability(points)
+        plots["reliability"] = charts.reliability(points, data.measure)
     if data.stages:
         plots["seconds"] = charts.seconds(data.stages)
     if any(stage.peak_host_bytes or stage.peak_gpu_bytes for stage in data.stages):

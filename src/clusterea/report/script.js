@@ -62,18 +62,23 @@
     return made;
   }
 
-  // Same rule as `percent` in readable.py: a share below 1 is never shown as 100.0%.
-  function percent(share) {
+  // Same rule as `rounded` in rounding.py: a share below 1 is never shown as 1.
+  function rounded(share, decimals, most) {
     const inside = share > 0 && share < 1;
+    const inPlaces = (number, places) => (number / 10 ** places).toFixed(places);
     let nearest, steps;
-    for (const places of [1, 2]) {
-      steps = 100 * 10 ** places;
+    for (const places of [decimals, decimals + 1]) {
+      steps = most * 10 ** places;
       nearest = Math.floor(share * steps + 0.5);
-      if (!inside || (nearest > 0 && nearest < steps)) {
-        return `${(nearest / 10 ** places).toFixed(places)}%`;
-      }
+      if (!inside || (nearest > 0 && nearest < steps)) return inPlaces(nearest, places);
     }
-    return nearest <= 0 ? "<0.01%" : ">99.99%";
+    return nearest <= 0 ? `<${inPlaces(1, decimals + 1)}` : `>${inPlaces(steps - 1, decimals + 1)}`;
+  }
+
+  // Same rule as `measured` in readable.py: a score is not shown in percent.
+  function measured(confidenceInSteps) {
+    const share = confidenceInSteps / data.confidence_steps;
+    return data.measure === "confidence" ? `${rounded(share, 1, 100)}%` : rounded(share, 3, 1);
   }
 
   // The evidence by row, for the sample: {truth, ofSource, ofTarget, total, supports}.
@@ -123,7 +128,7 @@
       { class: "match" },
       element("th", { scope: "row" }, open),
       element("td", { title: names.target }, Links.short(names.target)),
-      element("td", { class: "number" }, percent(links.confidence[number] / data.confidence_steps)),
+      element("td", { class: "number" }, measured(links.confidence[number])),
     );
     if (verdict) {
       const [kind, sign, words] = VERDICTS.get(links.verdicts[number]);
@@ -212,7 +217,7 @@
   }
 
   function supportRow([source, target, confidence, sourceSteps, targetSteps]) {
-    const how = confidence === null ? "seed" : percent(confidence / data.confidence_steps);
+    const how = confidence === null ? "seed" : measured(confidence);
     return element(
       "tr", {},
       neighborCell(source, sourceSteps),
