@@ -30,6 +30,7 @@ FEW: dict[str, int | str] = {
     "propagation.dimension": 32,
     "propagation.features": 48,
     "self_training.rounds": 1,
+    "matching.fits": 1,
 }
 
 
@@ -79,7 +80,7 @@ def test_settings_may_be_a_mapping_or_text(folder: Path) -> None:
             None,
             None,
             [
-                *("training", "propagation", "fusion", "self-training, round 1"),
+                *("propagation", "fusion", "self-training, round 1"),
                 *("training, round 1",) * 2,
                 *("propagation, round 1",) * 2,
                 "fusion, round 1",
@@ -227,7 +228,7 @@ def test_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     table = alignment.to_pandas()
     assert table.to_dict("list") == {"source": [0], "target": [1], "score": [0.5]}
-    table = replace(alignment, examples=30).to_pandas()
+    table = replace(alignment, examples=130).to_pandas()
     assert table.to_dict("list") == {"source": [0], "target": [1], "confidence": [0.5]}
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):

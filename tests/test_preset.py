@@ -133,9 +133,9 @@ class TestSizes:
         config = preset("default", entities)
         assert config.models == ("dual-amn", LABEL_PROPAGATION)
         assert config.samplers == ()
-        assert (config.self_training.rounds, config.self_training.folds) == [
-            *((2, 2), (2, 1), (1, 1)),
-        ][row]
+        rounds = config.self_training
+        found = rounds.rounds, rounds.trained_rounds, rounds.folds, config.matching.fits
+        assert found == [(8, 2, 2, 2), (6, 1, 2, 2), (2, 1, 1, 1)][row]
         assert config.fusion.views == ("local", "support")
         assert config.fusion.support_rounds == 2
         assert config.matching.held_out == [0.05, 0.1, 0.05][row]
@@ -147,7 +147,7 @@ class TestSizes:
         found = config.propagation.dimension, config.propagation.features
         assert found == [(1024, 2048), (512, 1024), (256, 512)][row]
         assert config.samplers == ()
-        assert config.self_training.rounds == 0
+        assert (config.self_training.rounds, config.matching.fits) == (2, 1)
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_larger_graphs_are_cut_into_more(self, name: str) -> None:

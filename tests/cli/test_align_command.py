@@ -69,6 +69,13 @@ def in_rounds(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return run, aligned(pair, run, how=ROUNDS)
 
 
+ROUNDS_STAGES = [
+    *("propagation", "fusion", "self-training, round 1"),
+    *("propagation, round 1", "propagation, round 1", "fusion, round 1"),
+    *("self-training, round 2", "training, round 2", "training, round 2"),
+    *("propagation, round 2", "propagation, round 2", "fusion, round 2"),
+]
+BOTH_FITS = ["fusion of both fits", "matching"]
 SHARES = {"finished": 0.3, "in_rounds": 0.5}  # of the links that are seeds
 BOTH = pytest.mark.parametrize("of", ["finished", "in_rounds"])
 
@@ -192,13 +199,7 @@ class TestDescribed:
             (
                 "in_rounds",
                 preset("default", 300, settings=ROUNDS_SETTINGS),
-                [
-                    *("training", "propagation", "fusion", "self-training, round 1"),
-                    *("propagation, round 1", "propagation, round 1", "fusion, round 1"),
-                    *("self-training, round 2", "training, round 2", "training, round 2"),
-                    *("propagation, round 2", "propagation, round 2", "fusion, round 2"),
-                    "matching",
-                ],
+                [*ROUNDS_STAGES, *(f"{stage}, fit 2" for stage in ROUNDS_STAGES), *BOTH_FITS],
             ),
         ],
         ids=["finished", "in_rounds"],
@@ -228,16 +229,18 @@ class TestDescribed:
     ) -> None:
         assert json.loads((run / "run.json").read_text())["self_training"] == []
         rounds = json.loads((in_rounds[0] / "run.json").read_text())["self_training"]
-        assert [each["round"] for each in rounds] == [1, 2]
+        found = [(each["fit"], each["round"]) for each in rounds]
+        assert found == [(1, 1), (1, 2), (2, 1), (2, 2)]
         assert rounds[0]["new"] == rounds[0]["pseudo_seeds"]
         for each in rounds:
-            assert set(each) == {"round", "pseudo_seeds", "new", "judged", "right"}
+            assert set(each) == {"fit", "round", "pseudo_seeds", "new", "judged", "right"}
             assert 0 < each["right"] <= each["judged"] <= each["pseudo_seeds"]
             assert each["new"] <= each["pseudo_seeds"]
         everything = ["--seeds-share", "1", "--set", "self_training.rounds=1"]
+        everything += ["--set", "matching.fits=1"]
         aligned(pair, tmp_path, *everything, how=ROUNDS)  # nothing to judge them by
         (only,) = json.loads((tmp_path / "run.json").read_text())["self_training"]
-        assert set(only) == {"round", "pseudo_seeds", "new"}
+        assert set(only) == {"fit", "round", "pseudo_seeds", "new"}
 
 
 def rates(value: Any) -> list[float]:
@@ -272,8 +275,9 @@ class TestSaid:
             "Sampling   none: all entities at once",
             "Fusion     Sinkhorn of 20 rounds, 20 candidates per entity, exact search, "
             "2 rounds of support",
-            "Rounds     2 of self-training at most",
-            "Matching   one-to-one; 53 seeds held out to fit the confidence",
+            "Rounds     2 of self-training at most: seeds are few",
+            "Matching   one-to-one; two fits, each with 53 other seeds held out, to fit the "
+            "confidence",
         ]
         assert re.fullmatch(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", plan[5])
         for stage in ("propagation", "self-training, round 1", "training, round 2"):
@@ -360,10 +364,10 @@ class TestConfidence:
     ) -> None:
         run, ran = in_rounds
         told = json.loads((run / "run.json").read_text())["confidence"]
-        assert 20 <= told["examples"] <= 2 * 53  # a held-out pair has two ends
+        assert 90 <= told["examples"] <= 4 * 53  # a held-out pair has two ends
         note = (
             "Confidence is the probability that a link is right, calibrated on "
-            f"{told['examples']} links of seeds that no encoder learned from."
+            f"{told['examples']} links of held-out seeds."
         )
         assert told | {"examples": 0} == ONLY_SCORED | {
             "calibrated": True,
@@ -517,8 +521,15 @@ class TestDryRun:
                 "Encoding   rrea, 2 epochs and label-propagation, on cpu",
             ),
             (["--model", "dual-amn,dual-amn"], "dual-amn, 2 epochs and dual-amn, 2 epochs, on"),
-            (["--set", "self_training.rounds=3"], "Rounds     3 of self-training at most"),
-            (["--set", "matching.held_out=0.3"], "Matching   one-to-one; 63 seeds held out"),
+            (["--set", "self_training.rounds=3"], "Rounds     1 of self-training"),
+            (
+                ["--set", "self_training.rounds=3", "--set", "self_training.few=1"],
+                "Rounds     3 of self-training at most: seeds are few",
+            ),
+            (
+                ["--set", "matching.held_out=0.3"],
+                "Matching   one-to-one; two fits, each with 100 other seeds held out, to fit the ",
+            ),
             (["--set", "matching.method=mutual"], "Matching   mutual"),
             (["--set", "fusion.views=local-cosine"], "Fusion     50 candidates per entity"),
             (["--memory", "20GiB"], "Expected "),
@@ -584,8 +595,9 @@ class TestDryRun:
                     "Sampling   none: all entities at once",
                     "Fusion     Sinkhorn of 100 rounds, 300 candidates per entity, exact search, "
                     "2 rounds of support",
-                    "Rounds     2 of self-training at most",
-                    "Matching   one-to-one",
+                    "Rounds     2 of self-training",
+                    "Matching   one-to-one; two fits, each with 31 other seeds held out, to fit "
+                    "the confidence",
                 ],
             ),
             (
@@ -595,7 +607,7 @@ class TestDryRun:
                     "Sampling   none: all entities at once",
                     "Fusion     Sinkhorn of 20 rounds, 50 candidates per entity, exact search, "
                     "2 rounds of support",
-                    "Matching   one-to-one",
+                    "Matching   one-to-one; 31 seeds held out to fit the confidence",
                 ],
             ),
         ],

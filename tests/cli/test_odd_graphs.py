@@ -102,4 +102,5 @@ def test_it_ends_and_says_what_is_true(
         linked = [row[side] for row in links]
         assert len(set(linked)) == len(linked)
         assert not set(linked) & {f"{'st'[side]}{i}" for i in seeds}
-    assert bool(links) == (said != NOTHING_LEFT)
+    is_guess = NO_PATH in said and how is not PAPER  # so few seeds give only what they support
+    assert bool(links) == (said != NOTHING_LEFT and not is_guess)

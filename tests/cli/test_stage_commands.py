@@ -67,7 +67,7 @@ def test_stage_by_stage_comes_to_the_same_as_align(
 
 
 class TestAfterRounds:
-    """What goes on from a run of two encoders, held-out seeds and several rounds."""
+    """What goes on from a run of two encoders, two fits and several rounds."""
 
     @pytest.fixture
     def run(self, whole_rounds: Path, tmp_path: Path) -> Path:
@@ -80,7 +80,12 @@ class TestAfterRounds:
         ran = clusterea_command(name, run, *CPU)  # with the settings that `align` had
         assert ran.code == 0, ran.err
         stages = [line for line in ran.err.splitlines() if not line.startswith(("eval", "writ"))]
-        assert len(stages) == (14 if name == "match" else 13)
+        # A fit: 1 propagation, then 2 and 4 lessons in the rounds; 3 fusions; 2 self-trainings.
+        in_fits = 2 * (1 + 2 + 4 + 3 + 2)
+        both = "fusion of both fits: reused"
+        after = [both, "matching: reused"] if name == "match" else [both]
+        assert stages[in_fits:] == after
+        assert sum(", fit 2: " in line for line in stages[:in_fits]) == in_fits // 2
         assert all(line.endswith(": reused") for line in stages)
         assert {path.name for path in run.iterdir()} == before
         assert (run / "alignment.tsv").read_bytes() == links
@@ -92,7 +97,8 @@ class TestAfterRounds:
         """It comes to the same as `align` with that setting."""
         ran = clusterea_command("fuse", run, "--set", "candidates=7", *CPU)
         assert ran.code == 0, ran.err
-        assert "training: reused" in ran.err
+        there = [line for line in ran.err.splitlines() if line.endswith(": reused")]
+        assert there == ["propagation: reused", "propagation, fit 2: reused"]
         assert clusterea_command("match", run, *CPU).code == 0
         at_once = tmp_path / "at-once"
         aligned(pair, at_once, "--set", "fusion.candidates=7", how=ROUNDS)
@@ -102,13 +108,14 @@ class TestAfterRounds:
     def test_another_sampler_changes_nothing_else(
         self, run: Path, clusterea_command: Command
     ) -> None:
-        """It sees what the last round learned, and the rounds stay as they are."""
+        """It sees what the last round of each fit learned, and the rounds stay as they are."""
         before = artifacts(run)
         judged = clusterea_command("evaluate", run).out
         ran = clusterea_command("sample", run, "--sampler", "vps", "--num-batches", "5", *CPU)
         assert ran.code == 0, ran.err
-        assert [line for line in ran.err.splitlines() if not line.endswith(": reused")] == [
-            line for line in ran.err.splitlines() if line.startswith("sampling: vps, round 2: ")
+        made = [line for line in ran.err.splitlines() if not line.endswith(": reused")]
+        assert [line.partition(": vps, ")[2].partition(": ")[0] for line in made] == [
+            *("round 2", "round 2, fit 2"),
         ]
         assert artifacts(run) == before | {"vps": artifacts(run)["vps"]}
         assert clusterea_command("evaluate", run).out == judged
@@ -146,7 +153,7 @@ def test_a_sampler_does_not_see_held_out_seeds_either(
 
 
 def test_labels_stage_by_stage(pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
-    """The fast preset by hand, but for its calibration."""
+    """The fast preset by hand, but for its calibration and its number of fits."""
     by_hand, at_once = tmp_path / "by-hand", tmp_path / "at-once"
     settings = ("views=local,support", "csls=false", "sinkhorn_rounds=20")
     fusion = [part for setting in settings for part in ("--set", setting)]

@@ -93,7 +93,7 @@ def alignments(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> Named:
     )
     confidence = torch.tensor(draw(st.lists(st.floats(0, 1), min_size=count, max_size=count)))
     unmatched = Pair(*links.T).zip(names).map(_others)
-    examples = draw(st.sampled_from([0, 30]))  # a score, or a confidence
+    examples = draw(st.sampled_from([0, 30, 130]))  # a score, or a confidence
     return Alignment(links, confidence, unmatched, examples), names
 
 

@@ -29,7 +29,7 @@ from clusterea.export import EXPORTERS, export, find_exporter
 from clusterea.types import Alignment, Names, Pair
 
 PARIS = aligned(("Paris", "Parigi", 0.5), ("Rome", "Roma", 1.0), source="Bonn", target="Bari Pisa")
-SURE = replace(PARIS[0], examples=30), PARIS[1]
+SURE = replace(PARIS[0], examples=130), PARIS[1]
 BOTH = pytest.mark.parametrize(("named", "measure"), [(PARIS, "score"), (SURE, "confidence")])
 ALIGN = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment#"
 FLOAT = pyoxigraph.NamedNode("http://www.w3.org/2001/XMLSchema#float")

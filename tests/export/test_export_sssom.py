@@ -28,7 +28,7 @@ DBPEDIA = aligned(
     source="http://fr.dbpedia.org/resource/Seul lonely",
     target="http://dbpedia.org/resource/Alone",
 )  # fmt: skip
-CALIBRATED = replace(DBPEDIA[0], examples=30), DBPEDIA[1]
+CALIBRATED = replace(DBPEDIA[0], examples=130), DBPEDIA[1]
 MEASURE = "clusterea score"
 
 # In a process of its own: sssom-py warns as it is imported, and warnings are errors in our tests.
@@ -138,7 +138,7 @@ def test_the_head_says_whether_confidence_is_a_probability(tmp_path: Path) -> No
         return found
 
     assert head(DBPEDIA)["comment"] == DBPEDIA[0].confidence_note
-    assert "calibrated on 30 links" in head(CALIBRATED)["comment"]
+    assert "calibrated on 130 links" in head(CALIBRATED)["comment"]
 
 
 def test_head_and_rows(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_same_alignment_has_the_same_id(tmp_path: Path) -> None:
     others = (
         aligned(("a", "x", 0.25)),
         aligned(("b", "x", 0.5)),
-        aligned(("a", "x", 0.5), examples=9),
+        aligned(("a", "x", 0.5), examples=99),
     )
     for other in others:
         assert exported(other, tmp_path).read_bytes().split(b"\n")[0] != first.split(b"\n")[0]

@@ -7,17 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from small_similarities import NAN, NO_SEEDS, calibration_error, keys_of, sparse
+from small_similarities import NAN, calibration_error, keys_of, sparse
 from torch import Tensor
 
-from clusterea.matching import (
-    calibrated,
-    chances,
-    fit_confidence,
-    match,
-    merged,
-    without_pairs,
-)
+from clusterea.matching import Trial, calibrated, chances, fit_confidence, match, supported
 from clusterea.matching.calibration import FEWEST
 from clusterea.types import Alignment, AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
@@ -46,18 +39,21 @@ class World:
         return self.matched(torch.tensor(self.task.seeds))
 
     def plain(self) -> Alignment:
-        """The alignment before it is calibrated: the trial's links, and others for the held-out."""
-        kept = without_pairs(self.trial(), self.held)
-        return merged(kept, self.matched(torch.cat([self.all_seeds, kept.links])))
+        """The alignment before it is calibrated: all seeds are known."""
+        return self.matched(self.all_seeds)
 
     def calibrated(self, *, abstain: bool, pairs: Tensor | None = None) -> Alignment:
         pairs = self.held if pairs is None else pairs
-        confidence = fit_confidence(self.trial(), self.similarity, self.task, pairs)
+        confidence = fit_confidence([self.tried(pairs)])
         if confidence is None:
             return self.plain()
         known = np.concatenate([self.task.seeds, pairs.numpy()])
         whole = self.task.with_seeds(known)
-        return calibrated(self.plain(), self.similarity, whole, confidence, abstain=abstain)
+        return calibrated(self.plain(), [self.similarity], whole, confidence, abstain=abstain)
+
+    def tried(self, pairs: Tensor | None = None) -> Trial:
+        pairs = self.held if pairs is None else pairs
+        return Trial(self.trial(), self.similarity, self.task, pairs)
 
     def is_right(self, links: Tensor) -> Tensor:
         return (links[:, 0] == links[:, 1]) & (links[:, 0] < self.matchable)
@@ -148,11 +144,11 @@ class TestResult:
 
     @SWITCH
     def test_arguments_stay_as_they_are(self, some: World, abstain: bool) -> None:
-        plain, trial = some.plain(), some.trial()
+        plain = some.plain()
         before = plain.links.clone(), plain.confidence.clone(), some.held.clone()
-        confidence = fit_confidence(trial, some.similarity, some.task, some.held)
+        confidence = fit_confidence([some.tried()])
         assert confidence is not None
-        calibrated(plain, some.similarity, some.task, confidence, abstain=abstain)
+        calibrated(plain, [some.similarity], some.task, confidence, abstain=abstain)
         assert torch.equal(plain.links, before[0])
         assert torch.equal(plain.confidence, before[1])
         assert torch.equal(some.held, before[2])
@@ -206,47 +202,57 @@ class TestFewPairs:
         assert [side.numel() for side in found.unmatched] == [20, 20]
 
 
-class TestParts:
-    """What the pipeline puts together: the trial's links, and new ones in the held-out's place."""
-
-    def test_no_held_out_entity_is_left(self, some: World) -> None:
-        trial, held = some.trial(), some.held
-        kept = without_pairs(trial, held)
-        sure = confidences(trial)
-        taken = Pair(set(held[:, 0].tolist()), set(held[:, 1].tolist()))
-        wanted = [
-            link for link in sure if link[0] not in taken.source and link[1] not in taken.target
-        ]
-        assert 0 < len(wanted) < len(sure)
-        assert list(confidences(kept).items()) == [(link, sure[link]) for link in wanted]
-
-    def test_the_surest_of_both_come_first(self) -> None:
-        nobody = torch.empty(0, dtype=torch.int64)
-        one = Alignment(
-            torch.tensor([[1, 2], [3, 4]]), torch.tensor([0.9, 0.5]), Pair(nobody, nobody)
+class TestSeveralFits:
+    def test_all_trials_are_examples(self, some: World) -> None:
+        halves = [some.tried(some.held[start::2]) for start in (0, 1)]
+        one, other, both, whole, twice = (
+            fit_confidence(trials)
+            for trials in (halves[:1], halves[1:], halves, [some.tried()], [some.tried()] * 2)
         )
-        alone = Pair(torch.tensor([7]), torch.tensor([8, 9]))
-        other = Alignment(torch.tensor([[5, 6], [0, 0]]), torch.tensor([0.7, 0.5]), alone)
-        found = merged(one, other)
-        assert found.links.tolist() == [[1, 2], [5, 6], [3, 4], [0, 0]]
-        assert found.confidence.tolist() == pytest.approx([0.9, 0.7, 0.5, 0.5])
-        assert found.unmatched.map(torch.Tensor.tolist) == Pair([7], [8, 9])
-        again = merged(found, Alignment(NO_SEEDS, torch.empty(0), alone))
-        assert torch.equal(again.links, found.links)
-
-    def test_whoever_a_held_out_entity_had_is_free_again(self, some: World) -> None:
-        """Every cell between two undecided entities of which neither has a link is taken up."""
-        found = some.plain()
-        alone = found.unmatched.map(lambda side: set(side.tolist()))
-        left = [
-            (i, j)
-            for i, j in zip(
-                some.similarity.rows().tolist(), some.similarity.columns.tolist(), strict=True
-            )
-            if i in alone.source and j in alone.target
+        assert one is not None
+        assert other is not None
+        assert both is not None
+        assert whole is not None
+        assert twice is not None
+        assert both.examples == one.examples + other.examples > 0
+        assert twice.examples == 2 * whole.examples
+        # The same trial twice is the same population, with every example twice.
+        ours, theirs = (
+            calibrated(some.plain(), [some.similarity], some.task, fitted, abstain=False)
+            for fitted in (whole, twice)
+        )
+        changes = [
+            abs(confidences(ours)[link] - sure) for link, sure in confidences(theirs).items()
         ]
-        assert not left
-        assert len(found.links) > len(without_pairs(some.trial(), some.held).links)
+        assert max(changes) < 0.15
+
+    def test_no_trial_is_no_confidence(self) -> None:
+        assert fit_confidence([]) is None
+
+    def test_the_fit_that_is_surer_counts(self, some: World) -> None:
+        confidence = fit_confidence([some.tried()])
+        assert confidence is not None
+        flat = replace(some.similarity, values=some.similarity.values / 2)
+
+        def found(*similarities: Similarity) -> dict[tuple[int, int], float]:
+            given = calibrated(some.plain(), similarities, some.task, confidence, abstain=False)
+            return confidences(given)
+
+        first, second, both = found(some.similarity), found(flat), found(some.similarity, flat)
+        assert first != second
+        assert both == {link: max(first[link], second[link]) for link in first}
+
+
+def test_supported_are_the_links_next_to_a_seed() -> None:
+    """By an edge of either direction, which both sides have; a seed's neighbors alone won't do."""
+    source = KnowledgeGraph(np.array([[0, 0, 1], [2, 1, 0], [3, 0, 4], [5, 0, 0]]), 6, 2)
+    target = KnowledgeGraph(np.array([[0, 0, 1], [0, 0, 2], [3, 0, 4], [4, 0, 5]]), 6, 2)
+    task = AlignmentTask(Pair(source, target), np.array([[0, 0]]))
+    links = torch.arange(1, 6).repeat(2, 1).T
+    nobody = torch.empty(0, dtype=torch.int64)
+    found = supported(Alignment(links, torch.full((5,), 0.5), Pair(nobody, nobody)), task)
+    assert found.links.tolist() == [[1, 1], [2, 2]]
+    assert found.unmatched.map(Tensor.tolist) == Pair([3, 4, 5], [3, 4, 5])
 
 
 def renumbered(given: World, new: Pair[IntArray]) -> World:

@@ -54,8 +54,8 @@ def quick(*settings: str, samplers: Sequence[str] = ("cmcs", "iscs"), seed: int 
 def in_rounds(*settings: str, samplers: Sequence[str] | None = None, seed: int = 0) -> Config:
     """The default pipeline, made small: two encoders, two rounds beyond the first, held-out seeds.
 
-    Seeds are held out where there are at least a hundred. The threshold is low and no gain is too
-    little, so that both rounds take place.
+    The threshold is low and no gain is too little, so that both rounds take place. One fit and one
+    trained round, if the settings don't say otherwise.
     """
     small = [
         "training.dimension=16",
@@ -69,7 +69,10 @@ def in_rounds(*settings: str, samplers: Sequence[str] | None = None, seed: int =
         "self_training.threshold=0.1",
         "self_training.epochs=0",
         "self_training.least_gain=0",
+        "self_training.few=1",
+        "self_training.trained_rounds=1",
         "matching.held_out=0.5",
+        "matching.fits=1",
     ]
     return preset("default", 300, samplers=samplers, seed=seed, settings=[*small, *settings])
 

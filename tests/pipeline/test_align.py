@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from small_runs import (
     CPU,
     STAGES,
@@ -33,8 +34,9 @@ import clusterea.training
 from clusterea.config import config_with
 from clusterea.errors import InputError
 from clusterea.graph.metis import RunningMetis, begin
-from clusterea.pipeline import AlignmentResult, Stage, align, held_out
-from clusterea.types import Benchmark
+from clusterea.pipeline import AlignmentResult, Stage, align, fits
+from clusterea.pipeline.store import Made
+from clusterea.types import Benchmark, Similarity
 from clusterea.workspace import Workspace
 
 PLACES: dict[str, tuple[Any, str]] = {
@@ -57,14 +59,15 @@ THOROUGH = quick(
 )
 NONE = dict.fromkeys(STAGES, 0)
 ALL = NONE | {"train": 1, "sample": 3, "metis": 2, "fuse": 1, "match": 1}
-# Two encoders first; the untrained one in the next round; both in the last. Two folds in each.
-ALL_ROUNDS = NONE | {"train": 2 + 2 + 4, "fuse": 3, "pseudo": 2, "match": 1}
+# Label propagation first, and in the next round; both encoders in the last. Rounds have two folds.
+ALL_ROUNDS = NONE | {"train": 1 + 2 + 4, "fuse": 3, "pseudo": 2, "match": 1}
+BOTH = ("dual-amn", "label-propagation")
 ONE_PASS = [
     "training",
     *(f"sampling: {sampler}" for sampler in ("cmcs", "iscs", "iscs-reverse")),
     *("fusion", "matching"),
 ]
-FIRST_ROUND = ["training", "propagation", "fusion"]
+FIRST_ROUND = ["propagation", "fusion"]
 ROUNDS = [
     *FIRST_ROUND,
     "self-training, round 1",
@@ -85,6 +88,13 @@ def forbid(patch: pytest.MonkeyPatch, *stages: str) -> None:
 
     for stage in stages:
         patch.setattr(*(PLACES | OF_ROUNDS)[stage], refuse)
+
+
+def dense(similarity: Similarity) -> NDArray[np.float64]:
+    """With 0 where there is no cell."""
+    cells = np.zeros(tuple(similarity.num_entities))
+    cells[similarity.rows().numpy(), similarity.columns.numpy()] = similarity.values.numpy()
+    return cells
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +172,7 @@ class TestPlantedTruth:
 
     def test_rounds_beat_a_single_one(self, tmp_path: Path) -> None:
         """Where seeds are few; with three times as many there is little left to learn."""
-        planted = benchmark((500, 450), share=0.1)
+        planted = benchmark((500, 450), share=0.14)
         several = in_rounds(
             "training.epochs=40",
             "training.dimension=32",
@@ -321,7 +331,7 @@ class TestRounds:
     """Self-training with two encoders, and some seeds held out: as the default preset has it."""
 
     def test_the_stages_are_heard_in_order(self, many: Benchmark) -> None:
-        """Labels are propagated in every round; training is for the first pass and the last."""
+        """Labels are propagated in every round; training is for the last."""
         ear = Ear()
         result = align(many.task, in_rounds(), CPU, observer=ear)
         assert ear.begun == stages(result) == ROUNDS
@@ -334,16 +344,69 @@ class TestRounds:
             assert all(what for what, _, _ in said)
             assert (said[0][0] == "labels") == stage.startswith("propagation")
 
-    def test_a_round_in_the_middle_keeps_what_was_trained_first(
+    def test_only_the_last_round_has_what_is_trained(
         self, many: Benchmark, of_rounds: Path
     ) -> None:
         workspace = Workspace(of_rounds)
-        recipes = [workspace.recipe(place.name) for place in artifacts(of_rounds, "fuse")]
-        parents = {len(each["parents"]): each["parents"] for each in recipes}
-        first, middle, last = (parents[1 + encodings] for encodings in (2, 3, 4))
-        assert middle["train"] == first["train"]
-        assert not {middle["train-2"], middle["train-3"]} & {*first.values(), *last.values()}
-        assert not {*last.values()} & {first["train"], first["train-2"]}
+        models = []
+        for place in artifacts(of_rounds, "fuse"):
+            parents = workspace.recipe(place.name)["parents"]
+            encoders = [key for name, key in parents.items() if name.startswith("train")]
+            models.append(sorted(workspace.recipe(key)["config"]["model"] for key in encoders))
+        labels, trained = ["label-propagation"], ["dual-amn"]
+        assert sorted(models) == [2 * trained + 2 * labels, labels, 2 * labels]
+
+    def test_two_trained_rounds_count_the_same(self, many: Benchmark, tmp_path: Path) -> None:
+        """The embeddings of both are fused, those of the rounds before are not."""
+        config = in_rounds("self_training.rounds=3", "self_training.trained_rounds=2")
+        result = align(many.task, config, CPU, workspace=Workspace(tmp_path))
+        assert [stage for stage in stages(result) if stage.startswith("training")] == [
+            *2 * ["training, round 2"],
+            *2 * ["training, round 3"],
+        ]
+        recipe = Workspace(tmp_path).recipe(result.keys["fuse"])
+        fused = [key for name, key in recipe["parents"].items() if name.startswith("train")]
+        assert len(set(fused)) == 8
+        assert set(fused) >= {made.key for made in result.made_embeddings.values()}
+        assert recipe["config"]["shares"] == [1 / 8] * 8
+
+    @pytest.mark.parametrize(
+        ("settings", "models", "found"),
+        [
+            ([], ("label-propagation",), FIRST_ROUND),
+            (
+                ["self_training.rounds=0"],
+                ("dual-amn", "label-propagation"),
+                ["training", *FIRST_ROUND],
+            ),
+            (
+                ["self_training.folds=1"],
+                BOTH,
+                [
+                    *(*FIRST_ROUND, "self-training, round 1"),
+                    *("training, round 1", "propagation, round 1", "fusion, round 1"),
+                ],
+            ),
+        ],
+    )
+    def test_where_seeds_are_plenty_rounds_are_for_trained_encoders(
+        self, settings: list[str], models: tuple[str, ...], found: list[str], many: Benchmark
+    ) -> None:
+        config = replace(in_rounds("self_training.few=0", *settings), models=models)
+        assert stages(align(many.task, config, CPU)) == [*found, "matching"]
+
+    def test_few_is_a_share_of_the_smaller_side(self, many: Benchmark) -> None:
+        task, labels = many.task, ("label-propagation",)
+        share = task.num_seeds / min(task.num_entities)
+        for few, rounds in ((share - 0.01, 0), (share + 0.01, 2)):
+            config = replace(in_rounds(f"self_training.few={few}"), models=labels)
+            assert len(align(task, config, CPU).rounds) == rounds
+
+    def test_features_are_for_few_seeds(self, many: Benchmark) -> None:
+        for few, width in ((0, 48), (1, 32)):
+            settings = ["self_training.features=32", f"self_training.few={few}"]
+            config = replace(in_rounds(*settings), models=("label-propagation",))
+            assert align(many.task, config, CPU).embeddings.source.shape[1] == width
 
     def test_where_all_are_trained_every_round_trains(self, many: Benchmark) -> None:
         config = replace(in_rounds("self_training.folds=1"), models=("dual-amn",))
@@ -352,8 +415,9 @@ class TestRounds:
 
     def test_what_is_learned_from(self, many: Benchmark, of_rounds: Path) -> None:
         result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
-        held, known = held_out(many.task, in_rounds().matching)
-        assert len(held) == int(0.5 * many.task.num_seeds) > 0
+        (fit,) = fits(Made.of("", many.task), in_rounds())
+        held, known = fit.held, fit.known.value
+        assert len(held) == many.task.num_seeds // 2 > 0
         assert len(result.rounds) == 2
         before: set[tuple[int, ...]] = set()
         for each in result.rounds:
@@ -373,7 +437,7 @@ class TestRounds:
         self, many: Benchmark, of_rounds: Path
     ) -> None:
         result = align(many.task, in_rounds(), CPU, workspace=Workspace(of_rounds))
-        assert result.alignment.is_calibrated
+        assert result.alignment.examples > 0
         for side, graph in enumerate(many.task.graphs):
             matched = result.alignment.links[:, side].tolist()
             unmatched = list(result.alignment.unmatched)[side].tolist()
@@ -409,43 +473,35 @@ class TestRounds:
                 FIRST_ROUND,
                 {"pseudo": 2, "train": 6, "fuse": 2, "match": 1},
             ),
-            ("self_training.folds=1", ROUNDS[:4], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
+            ("self_training.folds=1", ROUNDS[:3], {"pseudo": 1, "train": 3, "fuse": 2, "match": 1}),
             (
                 "self_training.rounds=1",
-                [*ROUNDS[:4], *ROUNDS[4:6]],
+                ROUNDS[:5],
                 {"train": 2, "fuse": 1, "match": 1},  # the round that is now the last trains
             ),
-            ("self_training.rounds=0", FIRST_ROUND, {"match": 1}),
+            ("self_training.rounds=0", ROUNDS[:1], {"train": 1, "fuse": 1, "match": 1}),
             (
                 "self_training.check=false",
-                ROUNDS[:6],
+                ROUNDS[:5],
                 {"fuse": 2, "pseudo": 1, "train": 4, "match": 1},
             ),
             (
                 "self_training.epochs=2",
-                [*ROUNDS[:8], *ROUNDS[10:12]],
+                [*ROUNDS[:7], *ROUNDS[9:11]],
                 {"train": 2, "fuse": 1, "match": 1},
             ),
             (
                 "fusion.candidates=7",
-                FIRST_ROUND[:2],
+                ROUNDS[:1],
                 {"fuse": 3, "pseudo": 2, "train": 6, "match": 1},
             ),
-            (
-                "propagation.rounds=2",
-                ["training"],
-                {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
-            ),
+            ("propagation.rounds=2", [], {"train": 7, "fuse": 3, "pseudo": 2, "match": 1}),
             (
                 "training.epochs=4",
-                ["propagation"],
-                {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
+                [*ROUNDS[:7], *ROUNDS[9:11]],
+                {"train": 2, "fuse": 1, "match": 1},
             ),
-            (
-                "matching.held_out=0.6",
-                [],
-                {"train": 8, "fuse": 3, "pseudo": 2, "match": 1},
-            ),
+            ("matching.held_out=0.6", [], {"train": 7, "fuse": 3, "pseudo": 2, "match": 1}),
         ],
     )
     def test_a_setting_changes_what_follows_it(
@@ -494,16 +550,20 @@ class TestRounds:
         config = in_rounds("self_training.threshold=1")
         result = align(many.task, config, CPU)
         assert [len(each.pseudo_seeds) for each in result.rounds] == [0]
-        assert stages(result) == [*FIRST_ROUND, "self-training, round 1", "matching"]
+        again = ["training, round 1", "propagation, round 1", "fusion, round 1"]  # on the seeds
+        assert stages(result) == [*FIRST_ROUND, "self-training, round 1", *again, "matching"]
         assert len(result.encodings) == 2
 
-    def test_a_round_that_brings_little_is_the_last(self, many: Benchmark) -> None:
-        config = in_rounds("self_training.least_gain=1", "self_training.rounds=5")
+    @pytest.mark.parametrize(("gain", "rounds"), [(1, [1]), (0, [2, 3, 4, 5])])
+    def test_rounds_go_on_while_they_gain(
+        self, gain: int, rounds: list[int], many: Benchmark
+    ) -> None:
+        config = in_rounds(f"self_training.least_gain={gain}", "self_training.rounds=5")
         result = align(many.task, config, CPU)
-        first, second = result.rounds  # all of the first are new, some of the second are not
-        assert first.num_new == len(first.pseudo_seeds)
-        assert 0 < second.num_new < len(second.pseudo_seeds)
-        assert stages(result) == ROUNDS
+        assert len(result.rounds) in rounds
+        trained = [stage for stage in stages(result) if stage.startswith("training")]
+        assert trained == 2 * [f"training, round {len(result.rounds)}"]
+        assert result.rounds[0].num_new == len(result.rounds[0].pseudo_seeds)
 
     def test_a_folder_changes_nothing_where_there_are_samplers_too(
         self, many: Benchmark, tmp_path: Path
@@ -511,6 +571,123 @@ class TestRounds:
         config = in_rounds(samplers=["cmcs"])
         kept = align(many.task, config, CPU, workspace=Workspace(tmp_path))
         assert_same(kept, align(many.task, config, CPU))
+
+
+TWO_FITS = in_rounds("matching.fits=2", "self_training.rounds=1")
+
+
+@pytest.fixture(scope="module")
+def of_fits(many: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run of two fits; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs") / "fits"
+    align(many.task, TWO_FITS, CPU, workspace=Workspace(folder))
+    return folder
+
+
+@pytest.fixture
+def found(many: Benchmark, of_fits: Path) -> AlignmentResult:
+    return align(many.task, TWO_FITS, CPU, workspace=Workspace(of_fits))
+
+
+class TestFits:
+    """Two fits, each with other seeds held out."""
+
+    def test_the_stages_say_which_fit(self, found: AlignmentResult) -> None:
+        names = stages(found)
+        first = [name for name in names if not name.endswith((", fit 2", "fits", "matching"))]
+        second = [name.removesuffix(", fit 2") for name in names if name.endswith(", fit 2")]
+        assert names == [
+            *first,
+            *(f"{name}, fit 2" for name in second),
+            "fusion of both fits",
+            "matching",
+        ]
+        assert first == second
+        assert [each.fit for each in found.rounds] == [0, 1]
+
+    def test_every_seed_is_held_out_once(self, many: Benchmark, found: AlignmentResult) -> None:
+        one, other = fits(Made.of("", many.task), TWO_FITS)
+        seeds = {tuple(link) for link in many.task.seeds.tolist()}
+        held = [{tuple(link) for link in each.held.tolist()} for each in (one, other)]
+        assert not held[0] & held[1]
+        assert len(held[0] | held[1]) == 2 * (len(seeds) // 2)
+        for fit, similarity in zip((one, other), found.made_fits, strict=True):
+            scored = (similarity.value.row_offsets.diff() > 0).numpy()
+            assert scored[fit.held[:, 0]].any()
+            assert not scored[fit.known.value.seeds[:, 0]].any()
+        assert found.alignment.is_calibrated
+        assert found.alignment.examples >= 90
+
+    def test_the_similarity_is_their_mean(self, many: Benchmark, found: AlignmentResult) -> None:
+        one, other = (dense(each.value) for each in found.made_fits)
+        mean = (one + other) / 2
+        mean[many.task.seeds[:, 0]] = 0
+        mean[:, many.task.seeds[:, 1]] = 0
+        assert np.allclose(dense(found.similarity), mean)
+
+    def test_keys(self, found: AlignmentResult, of_fits: Path) -> None:
+        encoders = ["train", "train-2", "train-3", "train-4"]
+        pseudo = ["pseudo-1", "pseudo-2"]
+        assert set(found.keys) == {*encoders, *pseudo, "fuse-1", "fuse-2", "fuse", "match"}
+        assert all((of_fits / key).is_dir() for key in found.keys.values())
+
+    def test_everyone_is_linked_once_or_unmatched(
+        self, many: Benchmark, found: AlignmentResult
+    ) -> None:
+        for side, graph in enumerate(many.task.graphs):
+            linked = found.alignment.links[:, side].tolist()
+            unmatched = list(found.alignment.unmatched)[side].tolist()
+            decided = many.task.seeds[:, side].tolist()
+            assert sorted([*linked, *decided, *unmatched]) == list(range(graph.num_entities))
+
+    def test_a_folder_changes_nothing(self, many: Benchmark, found: AlignmentResult) -> None:
+        assert all(cost.reused for cost in found.timings)
+        assert_same(found, align(many.task, TWO_FITS, CPU))
+
+    @pytest.mark.parametrize(
+        "stage", ["fusion, fit 2", "training, round 1, fit 2", "fusion of both fits", "matching"]
+    )
+    def test_stopped_at_a_stage_it_goes_on(
+        self, stage: str, many: Benchmark, of_fits: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            align(many.task, TWO_FITS, CPU, workspace=Workspace(tmp_path), observer=Ear(stage))
+        align(many.task, TWO_FITS, CPU, workspace=Workspace(tmp_path))
+        assert digests(tmp_path) == digests(of_fits)
+
+    @pytest.mark.parametrize("until", ["train", "sample", "fuse"])
+    def test_it_may_stop_early(self, until: Stage, many: Benchmark, of_fits: Path) -> None:
+        run = Workspace(of_fits)
+        result = align(many.task, TWO_FITS, CPU, workspace=run, until=until)
+        assert all(cost.reused for cost in result.timings)
+        assert result.made_alignment is None
+        assert (result.made_similarity is not None) == (until == "fuse")
+
+
+class TestTooFewSeeds:
+    @pytest.mark.parametrize("count", [1, 5, 49])
+    def test_only_links_next_to_a_seed_are_given(self, count: int, many: Benchmark) -> None:
+        task, ear = many.task.with_seeds(many.task.seeds[:count]), Ear()
+        result = align(task, in_rounds(), CPU, observer=ear)
+        assert [f"Too few seeds ({count})" in said for said in ear.warned] == [True]
+        every = align(task, in_rounds("matching.abstain=false"), CPU).alignment
+        assert 0 < len(result.alignment.links) < len(every.links)
+        edges = task.graphs.map(
+            lambda graph: {frozenset((head, tail)) for head, _, tail in graph.triples.tolist()}
+        )
+        for source, target in result.alignment.links.tolist():
+            assert any(
+                {source, seed} in edges.source and {target, partner} in edges.target
+                for seed, partner in task.seeds.tolist()
+            )
+        assert result.alignment.measure == "score"
+
+    def test_one_more_and_a_fit_holds_out_half(self, many: Benchmark) -> None:
+        task, ear = many.task.with_seeds(many.task.seeds[:50]), Ear()
+        result = align(task, in_rounds("matching.fits=2"), CPU, observer=ear)
+        assert not ear.warned
+        assert len(result.made_fits) == 2
+        assert result.alignment.measure == "score"
 
 
 class TestMetis:

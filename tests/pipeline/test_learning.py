@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,27 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterea.config import MatchingConfig, SelfTrainingConfig
+from clusterea.config import Config, MatchingConfig, preset
 from clusterea.pipeline.learning import (
-    FEWEST_HELD_OUT,
-    MOST_HELD_OUT,
+    FEWEST_SEEDS,
     Encoding,
+    Fit,
     Lesson,
     checking_shares,
-    held_out,
+    fits,
     lessons,
     num_held_out,
     shares,
 )
 from clusterea.pipeline.store import Made
-from clusterea.types import AlignmentTask, Embeddings, IntArray, Links, Pair
+from clusterea.types import (
+    AlignmentTask,
+    Embeddings,
+    IntArray,
+    KnowledgeGraph,
+    Links,
+    Pair,
+)
 from small_graphs import random_pair
 
 Listed = list[tuple[int, int]]
@@ -40,48 +48,76 @@ def listed(links: Any) -> Listed:
     return [(int(source), int(target)) for source, target in links]
 
 
-def parted(task: AlignmentTask, **changes: Any) -> tuple[Listed, Listed]:
-    """Who is held out, and who is left."""
-    held, known = held_out(task, MatchingConfig(**changes))
-    return listed(held), listed(known.seeds)
+def settings(**changes: Any) -> Config:
+    """The settings with these of matching; without any of the others."""
+    return replace(preset("default", 100), matching=MatchingConfig(**changes))
+
+
+def fitted(task: AlignmentTask, **changes: Any) -> list[Fit]:
+    return fits(Made.of("task-0", task), settings(**changes))
+
+
+def parted(task: AlignmentTask, **changes: Any) -> list[tuple[Listed, Listed]]:
+    """Who is held out by each fit, and who is left."""
+    return [(listed(each.held), listed(each.known.value.seeds)) for each in fitted(task, **changes)]
 
 
 @pytest.mark.parametrize(
-    ("seeds", "share", "held"),
+    ("seeds", "entities", "share", "held"),
     [
-        (4500, 0.05, 225),
-        (4500, 0, 0),
-        (600, 0.05, 50),  # so few as 30 tell nothing
-        (500, 0.05, 50),
-        (499, 0.05, 0),  # and more than a tenth is not asked for
-        (100, 0.5, 50),
-        (99, 0.5, 0),
-        (0, 0.5, 0),
+        (4500, 15_000, 0.05, [225]),
+        (4500, 15_000, 0, [0]),
+        (4500, 22_501, 0.05, [225, 225]),  # less than a fifth: few, so there are two fits
+        (2000, 5_000, 0.05, [200]),
+        (1999, 5_000, 0.05, [100, 100]),  # a tenth would be too few to tell
+        (1500, 15_000, 0.05, [100, 100]),
+        (150, 15_000, 0.05, [75, 75]),  # more than half are never held out
+        (150, 200, 0.9, [75, 75]),
+        (51, 200, 0.05, [25, 25]),
+        (50, 50, 0.05, [25, 25]),
+        (49, 50, 0.05, [0]),
+        (0, 20, 0.5, [0]),
     ],
 )
-def test_how_many_are_held_out(seeds: int, share: float, held: int) -> None:
-    assert num_held_out(seeds, share) == held
+def test_how_many_are_held_out(seeds: int, entities: int, share: float, held: list[int]) -> None:
+    nothing = KnowledgeGraph(np.empty((0, 3), np.int64), entities, 1)
+    task = AlignmentTask(Pair(nothing, nothing), np.arange(seeds).repeat(2).reshape(-1, 2))
+    assert num_held_out(task, settings(held_out=share)) == held
+    assert num_held_out(task, settings(held_out=share, fits=1)) == held[:1]
 
 
-class TestHeldOut:
-    @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
-    def test_enough_to_tell_and_not_too_many_to_lack(self, num_seeds: int, share: float) -> None:
-        count = num_held_out(num_seeds, share)
-        assert count == 0 or FEWEST_HELD_OUT <= count <= max(share, MOST_HELD_OUT) * num_seeds
-        if int(share * num_seeds) >= FEWEST_HELD_OUT:
-            assert count == int(share * num_seeds)  # what was asked for, where it is enough
-
-    @given(st.integers(0, 400), st.floats(0, 1, exclude_max=True), st.integers(0, 9))
+class TestFits:
+    @given(
+        st.integers(0, 400), st.floats(0, 1, exclude_max=True), st.integers(1, 2), st.integers(0, 9)
+    )
     def test_two_parts_in_the_order_of_the_keys(
-        self, num_seeds: int, share: float, seed: int
+        self, num_seeds: int, share: float, most: int, seed: int
     ) -> None:
         """Labels are drawn in that order: who is held out must not change the others' order."""
         everyone = listed(task_of(num_seeds).in_order().seeds)
-        held, rest = parted(task_of(num_seeds), held_out=share, seed=seed)
-        assert len(held) == num_held_out(num_seeds, share)
-        assert not set(held) & set(rest)
-        assert held == [link for link in everyone if link not in set(rest)]
-        assert rest == [link for link in everyone if link not in set(held)]
+        config = settings(held_out=share, fits=most, seed=seed)
+        found = parted(task_of(num_seeds), held_out=share, fits=most, seed=seed)
+        assert [len(held) for held, _ in found] == num_held_out(task_of(num_seeds), config)
+        for held, rest in found:
+            assert not set(held) & set(rest)
+            assert held == [link for link in everyone if link not in set(rest)]
+            assert rest == [link for link in everyone if link not in set(held)]
+
+    @given(st.integers(FEWEST_SEEDS, 400))
+    def test_no_seed_is_lost(self, num_seeds: int) -> None:
+        """What one fit holds out, the other learns."""
+        (held, rest), (other_held, other_rest) = parted(task_of(num_seeds), held_out=0.05)
+        assert not set(held) & set(other_held)
+        assert set(held) <= set(other_rest)
+        assert set(other_held) <= set(rest)
+
+    def test_keys_tell_them_apart(self) -> None:
+        task = task_of(300)
+        one, other = fitted(task, held_out=0.3)
+        again = fitted(task, held_out=0.3, seed=1)
+        assert len({each.known.key for each in (one, other, *again)}) == 4
+        (whole,) = fitted(task, held_out=0)
+        assert whole.known.key == "task-0"
 
     def test_only_its_seed_and_share_decide(self) -> None:
         task = task_of(300)
@@ -95,23 +131,26 @@ class TestHeldOut:
         seeds = np.stack([new.source[task.seeds[:, 0]], new.target[task.seeds[:, 1]]], 1)
         keys = new.zip(task.tie_keys).map(lambda side: side[1][np.argsort(side[0])])
         other = AlignmentTask(random_pair(9, entities=400), rng.permutation(seeds), keys)
-        here, there = (parted(each, held_out=0.3) for each in (task, other))
-        for before, after in zip(here, there, strict=True):
-            assert before
-            assert after == [(int(new.source[i]), int(new.target[j])) for i, j in before]
+        for here, there in zip(
+            *(parted(each, held_out=0.3) for each in (task, other)), strict=True
+        ):
+            for before, after in zip(here, there, strict=True):
+                assert before
+                assert after == [(int(new.source[i]), int(new.target[j])) for i, j in before]
 
     def test_everyone_is_as_likely(self) -> None:
-        task, times = task_of(200), np.zeros(400)
+        task, times = task_of(240), np.zeros(400)
         for seed in range(400):
-            held, _ = parted(task, held_out=0.3, seed=seed)
-            times[[source for source, _ in held]] += 1
+            for held, _ in parted(task, held_out=0.3, seed=seed):
+                times[[source for source, _ in held]] += 1
         of_seeds = times[task.seeds[:, 0]]
-        assert of_seeds.sum() == 400 * 60
-        assert abs(of_seeds - 120).max() < 5 * (400 * 0.3 * 0.7) ** 0.5  # five deviations
+        assert of_seeds.sum() == 400 * 200
+        share = 200 / 240
+        assert abs(of_seeds - 400 * share).max() < 5 * (400 * share * (1 - share)) ** 0.5
 
     def test_graphs_and_keys_stay(self) -> None:
         task = task_of(300)
-        _, known = held_out(task, MatchingConfig(held_out=0.5))
+        known = fitted(task, held_out=0.5)[0].known.value
         assert known.graphs is task.graphs
         assert all(np.array_equal(*side) for side in known.tie_keys.zip(task.tie_keys))
 
@@ -120,23 +159,26 @@ def learned(
     pseudo: IntArray, folds: int, *, seed: int = 0, known: str = "known-0", found: str = "pseudo-0"
 ) -> list[Lesson]:
     """The lessons of 15 seeds and these pseudo-seeds."""
-    return lessons(
-        Made.of(known, task_of(15)),
-        Made.of(found, Links(torch.from_numpy(pseudo.copy()))),
-        SelfTrainingConfig(folds=folds, seed=seed),
-        3,
-    )
+    fit = Fit(Made.of(known, task_of(15)), task_of(0).seeds, 1)
+    links = Made.of(found, Links(torch.from_numpy(pseudo.copy())))
+    return lessons(fit, links, 3, folds, seed)
 
 
 class TestLessons:
     EVERYONE = task_of(100).seeds  # the first 15 are seeds
 
-    @given(st.integers(0, 40), st.integers(1, 6), st.integers(0, 5))
+    def test_without_pseudo_seeds_it_is_the_seeds(self) -> None:
+        (only,) = learned(self.EVERYONE[:0], 2)
+        assert listed(only.task.value.seeds) == listed(task_of(15).seeds)
+        assert (only.round, only.fit, only.left_out) == (3, 1, None)
+
+    @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 5))
     def test_every_pseudo_seed_is_left_out_once(self, count: int, folds: int, seed: int) -> None:
         """Also where folds are more than pseudo-seeds; parts differ by one at most."""
         pseudo = self.EVERYONE[15 : 15 + count]
         found = learned(pseudo, folds, seed=seed)
-        assert [(each.round, each.fold) for each in found] == [(3, fold) for fold in range(folds)]
+        places = [(each.round, each.fit, each.fold) for each in found]
+        assert places == [(3, 1, fold) for fold in range(folds)]
         left = [set(listed(pseudo)) - set(listed(each.task.value.seeds)) for each in found]
         if folds == 1:
             assert left == [set()]

@@ -76,22 +76,35 @@ class TestLargestBatch:
         assert largest_batch(1 << 30, CUDA, quick()) > largest_batch(1 << 30, CPU, quick())
 
 
+def task_of_share(share: float) -> AlignmentTask:
+    """A pair whose seeds are this share of the entities."""
+    task = benchmark((60, 50)).task
+    return task.with_seeds(np.arange(int(share * 50)).repeat(2).reshape(-1, 2))
+
+
 class TestWidths:
     def test_of_each_encoder(self) -> None:
         assert widths(quick()) == [6 * 16]
         assert widths(preset("paper", 300, model="gcn-align")) == [200]
-        assert widths(preset("fast", 300)) == [2048]
+        assert widths(preset("fast", 300), task_of_share(0.5)) == [2048]
+
+    def test_where_seeds_are_few(self) -> None:
+        """Two folds, each of fewer features; it is so also where no task is known."""
+        assert widths(preset("fast", 300), task_of_share(0.1)) == [512, 512]
+        assert widths(preset("fast", 300)) == [512, 512]
 
     def test_of_each_fold_where_there_are_rounds(self) -> None:
         assert widths(in_rounds()) == [96, 48, 96, 48]
+        assert widths(in_rounds("self_training.trained_rounds=2")) == 4 * [96, 48]
         assert widths(in_rounds("self_training.folds=1")) == [96, 48]
         assert widths(in_rounds("self_training.rounds=0")) == [96, 48]
 
     def test_they_are_those_of_a_run(self) -> None:
-        small = benchmark((60, 50))
-        for config in (quick(samplers=[]), in_rounds()):
+        small = benchmark((160, 130), share=0.6)
+        for config in (quick(samplers=[]), in_rounds(), preset("fast", 160)):
             found = align(small.task, config, CPU).encodings
-            assert sorted(each.source.shape[1] for each in found) == sorted(widths(config))
+            known = widths(config, small.task)
+            assert sorted(each.source.shape[1] for each in found) == sorted(known)
 
 
 def test_there_is_some() -> None:
@@ -105,9 +118,10 @@ class TestExpectedDisk:
         [
             ((300, 250), 0.3, quick()),
             ((400, 350), 0.6, in_rounds()),
+            ((400, 350), 0.6, in_rounds("matching.fits=2", "self_training.trained_rounds=2")),
             ((1500, 1200), 0.3, preset("fast", 1500)),
         ],
-        ids=["mini-batches", "rounds", "fast"],
+        ids=["mini-batches", "rounds", "fits", "fast"],
     )
     def test_it_is_about_what_a_run_takes(
         self, entities: tuple[int, int], share: float, config: Config, tmp_path: Path

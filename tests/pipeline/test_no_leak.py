@@ -19,10 +19,12 @@ from clusterea.workspace import Workspace
 CONFIGS = {
     "samplers": quick(samplers=("cmcs", "iscs", "vps", "metis-cps")),
     "rounds": in_rounds(),  # two encoders, held-out seeds
+    "fits": in_rounds("matching.fits=2", "self_training.rounds=1"),
 }
 MADE = {
     "samplers": {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1},
-    "rounds": {"train": 8, "fuse": 3, "pseudo": 2, "match": 1},
+    "rounds": {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
+    "fits": {"train": 10, "fuse": 5, "pseudo": 2, "match": 1},
 }
 
 

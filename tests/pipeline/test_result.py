@@ -32,8 +32,8 @@ def benchmark() -> Benchmark:
     made = generate(SHAPE, seed=0)
     names = made.names.map(lambda side: Names(f"{name}{HOSTILE}" for name in side))
     links = made.test_links if len(made.test_links) else made.task.seeds
-    task = made.task.with_seeds(links[:40])
-    return Benchmark(task, links[40:], names, made.relation_names)
+    task = made.task.with_seeds(links[:50])
+    return Benchmark(task, links[50:], names, made.relation_names)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_a_link_is_explained_by_linked_neighbors(
     assert "<script>" not in shown
 
 
-@pytest.mark.parametrize(("examples", "measure"), [(0, "score"), (40, "confidence")])
+@pytest.mark.parametrize(("examples", "measure"), [(0, "score"), (140, "confidence")])
 def test_an_explanation_says_what_its_numbers_are(
     examples: int, measure: str, result: clusterea.AlignmentResult, benchmark: Benchmark
 ) -> None:

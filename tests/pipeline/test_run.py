@@ -20,7 +20,11 @@ from clusterea.types import Benchmark, Metrics
 from clusterea.workspace import OUTPUTS, Manifest, Workspace
 
 Ran = tuple[AlignmentResult, Metrics | None]
-CONFIGS = {"samplers": quick(), "rounds": in_rounds()}
+CONFIGS = {
+    "samplers": quick(),
+    "rounds": in_rounds(),
+    "fits": in_rounds("matching.fits=2", "self_training.rounds=1"),
+}
 
 
 def run(folder: Path, given: Benchmark, config: Config = CONFIGS["samplers"], **more: Any) -> Ran:
@@ -75,9 +79,9 @@ class TestLoaded:
         assert (tmp_path / f"{folder.name}.html").stat().st_size > 10_000
         values = Manifest.read(folder).values
         assert values["links"] == 60
-        assert [row["round"] for row in values["self_training"]] == [
-            number + 1 for number in range(len(fresh.rounds))
-        ]
+        rows = [(row["fit"], row["round"]) for row in values["self_training"]]
+        assert rows == sorted(set(rows))
+        assert [fit - 1 for fit, _ in rows] == [each.fit for each in fresh.rounds]
 
     def test_nothing_is_read_before_it_is_asked_for(
         self, whole: tuple[Path, Ran], tmp_path: Path

@@ -375,7 +375,9 @@ def test_names_that_break_lines_are_shown_as_they_are(show: Open) -> None:
 def test_it_says_what_confidence_was_calibrated_on(show: Open) -> None:
     page = show(demo_report())
     shown = re.sub(r"\s+", " ", page.text("#confidence"))
-    assert "the probability that a link is right, calibrated on 214 links of seeds" in shown
+    assert (
+        "the probability that a link is right, calibrated on 214 links of held-out seeds" in shown
+    )
     assert "On the dashed line, precision equals confidence" in shown
     assert page.texts("#confidence figcaption") == [
         "Links by confidence",

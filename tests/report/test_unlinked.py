@@ -46,7 +46,7 @@ def test_each_reason(links: list[list[int]]) -> None:
 
 
 def test_without_a_cut_nothing_is_below_it() -> None:
-    fitted = replace(FOUND, examples=30)
+    fitted = replace(FOUND, examples=130)
     candidates = candidates_of("source", 0, SIMILARITY, TASK, fitted, GIVEN, limit=9)
     assert [each.reason for each in candidates if each.entity in {2, 3}] == ["not_chosen"] * 2
 

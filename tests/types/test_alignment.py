@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from clusterea.types import Alignment, Names, Pair
-from clusterea.types.alignment import ENOUGH_SEEDS
+from clusterea.types.alignment import ENOUGH_EXAMPLES, ENOUGH_SEEDS
 
 NOBODY = Pair(torch.tensor([2]), torch.tensor([], dtype=torch.int64))
 
@@ -60,7 +60,7 @@ SURE = Alignment(
     torch.tensor([[0, 5], [1, 4], [3, 4]]),
     torch.tensor([0.5, 0.9, 0.7]),
     Pair(torch.tensor([2]), torch.tensor([6])),
-    examples=40,
+    examples=140,
 )
 
 
@@ -82,7 +82,7 @@ def test_some_of_the_links(
 ) -> None:
     assert kept.links.tolist() == links
     assert kept.unmatched.map(torch.Tensor.tolist) == unmatched
-    assert kept.examples == 40
+    assert kept.examples == 140
 
 
 def test_equally_sure_links_are_taken_in_order() -> None:
@@ -96,16 +96,16 @@ def test_it_says_what_its_confidence_was_calibrated_on() -> None:
         assert each.is_calibrated
         assert each.measure == "confidence"
         assert each.confidence_note == (
-            "Confidence is the probability that a link is right, calibrated on 40 links of seeds "
-            "that no encoder learned from."
+            "Confidence is the probability that a link is right, "
+            "calibrated on 140 links of held-out seeds."
         )
     assert "<th>target</th><th>confidence</th>" in SURE.to_html()
     assert SURE.confidence_note in SURE.to_html()
 
 
 def test_what_is_not_calibrated_is_a_score() -> None:
-    plain = replace(SURE, examples=0)
-    for each in (plain, plain.to("cpu"), plain.swap(), plain.top(0)):
+    plain, few = replace(SURE, examples=0), replace(SURE, examples=ENOUGH_EXAMPLES - 1)
+    for each in (few, plain, plain.to("cpu"), plain.swap(), plain.top(0)):
         assert not each.is_calibrated
         assert each.measure == "score"
         assert "only orders the links; it is not a probability" in each.confidence_note

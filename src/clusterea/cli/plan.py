@@ -18,7 +18,7 @@ from clusterea.config import (
 from clusterea.files import free_space, readable_size
 from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
-from clusterea.pipeline.memory import expected_disk, expected_memory, widths
+from clusterea.pipeline.memory import expected_disk, expected_memory, num_passes, widths
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +55,7 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     lines += [
         f"Fusion     {normalized}{fusion.candidates} candidates per entity, {fusion.search} search"
         + support,
-        *_rounds(config),
+        *_rounds(task, config),
         f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, device)}",
     ]
@@ -116,7 +116,8 @@ def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -
         "candidates": config.fusion.candidates,
         "self_training_rounds": config.self_training.rounds,
         "matching": config.matching.method,
-        "held_out_seeds": num_held_out(task.num_seeds, config.matching.held_out),
+        "held_out_seeds": sum(num_held_out(task, config)),
+        "fits": len(num_held_out(task, config)),
         "expected": {
             "host_bytes": expected.host,
             "gpu_bytes": expected.gpu,
@@ -141,14 +142,20 @@ def _encoders(config: Config) -> str:
     )
 
 
-def _rounds(config: Config) -> list[str]:
-    rounds = config.self_training.rounds
-    return [f"Rounds     {rounds} of self-training at most"] if rounds else []
+def _rounds(task: AlignmentTask, config: Config) -> list[str]:
+    rounds = config.self_training
+    if num_passes(task, config, trained=False) == 1:
+        return []
+    if rounds.are_few(task.num_seeds, task.num_entities):
+        return [f"Rounds     {rounds.rounds} of self-training at most: seeds are few"]
+    return [f"Rounds     {min(rounds.trained_rounds, rounds.rounds)} of self-training"]
 
 
 def _calibration(task: AlignmentTask, config: Config) -> str:
-    count = num_held_out(task.num_seeds, config.matching.held_out)
-    return f"; {count:,} seeds held out to fit the confidence" if count else ""
+    first, *others = num_held_out(task, config)
+    if others:
+        return f"; two fits, each with {first:,} other seeds held out, to fit the confidence"
+    return f"; {first:,} seeds held out to fit the confidence" if first else ""
 
 
 def _advice(task: AlignmentTask, config: Config, device: torch.device, free: int) -> str:
@@ -200,23 +207,30 @@ def _time(task: AlignmentTask, config: Config, device: torch.device) -> str:
 def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float:
     kind = device.type
     sizes = [graph.num_entities for graph in task.graphs]
-    rounds, folds = config.self_training.rounds, config.self_training.folds
-    seconds = sum(sizes) * SECONDS_AN_ENTITY[kind]
+    seconds = 0.0
     for encoder in config.encoders():
+        passes = num_passes(task, config, trained=not isinstance(encoder, PropagationConfig))
         if isinstance(encoder, PropagationConfig):
             numbers = sum(sizes) * (encoder.dimension + encoder.features)
-            seconds += (1 + rounds * folds) * numbers * SECONDS_A_LABEL[kind]
+            seconds += passes * numbers * SECONDS_A_LABEL[kind]
             continue
-        # The last round has about twice the seeds.
-        learned = task.num_seeds * (1 + (2 * folds if rounds else 0))
-        seeds = min(encoder.seeds_per_step or task.num_seeds, task.num_seeds)
-        steps = encoder.epochs * -(-learned // max(seeds, 1))
+        epochs = encoder.epochs
+        # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
+        # half of the entities.
+        learned = task.num_seeds
+        if passes > 1:
+            epochs = config.self_training.epochs or epochs
+            learned = max(2 * learned, min(sizes) // 2)
+        seeds = min(encoder.seeds_per_step or learned, learned)
+        steps = epochs * passes * -(-learned // max(seeds, 1))
         touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
         seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
+    passes = num_passes(task, config, trained=False)
+    fusions = 1 + (passes - 1) // config.self_training.folds
     free = task.num_undecided
     cells = free.source * free.target
     if kind == "cpu" and config.fusion.search == "approximate":
         cells = min(cells, sum(free) * config.fusion.search_compared)
-    seconds += (1 + rounds) * cells * sum(widths(config)) / PRODUCTS_A_SECOND[kind]
-    seconds += (1 + rounds) * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
-    return seconds
+    seconds += fusions * cells * sum(widths(config, task)) / PRODUCTS_A_SECOND[kind]
+    seconds += fusions * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
+    return len(num_held_out(task, config)) * seconds + sum(sizes) * SECONDS_AN_ENTITY[kind]

@@ -16,7 +16,8 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
-    held_out: float = 0.0  # share of the seeds that are only used to fit the confidence
+    held_out: float = 0.0  # share of seeds held out to fit the confidence, at least; 0: no fit
+    fits: int = 2  # where seeds are few: runs of everything, each with other seeds held out
     abstain: bool = True  # where seeds are held out: drop links that lower the expected F1
     seed: int = 0  # of the order of ties
 
@@ -24,8 +25,9 @@ class MatchingConfig:
         check_choice("matching method", self.method, MethodName)
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out must be a number in [0, 1). Got {self.held_out} instead.")
+        check_least("fits", self.fits, 1)
         check_least("seed", self.seed, 0)
 
     def recipe(self) -> dict[str, Any]:
-        """The fields that the result depends on."""
-        return asdict(self)
+        """The fields that the result depends on, beside the similarities of all fits."""
+        return {name: value for name, value in asdict(self).items() if name != "fits"}

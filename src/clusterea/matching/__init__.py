@@ -10,11 +10,11 @@ from torch import Tensor
 from clusterea.errors import look_up
 from clusterea.matching.best import best
 from clusterea.matching.calibrated import (
+    Trial,
     calibrated,
     chances,
     fit_confidence,
-    merged,
-    without_pairs,
+    supported,
 )
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
@@ -29,14 +29,14 @@ from clusterea.types import NO_ENTITIES, Alignment, IntArray, Pair, Similarity
 __all__ = [
     "MATCHERS",
     "Cells",
+    "Trial",
     "calibrated",
     "chances",
     "find_matcher",
     "fit_confidence",
     "match",
-    "merged",
     "pseudo_seeds",
-    "without_pairs",
+    "supported",
 ]
 
 Matcher = Callable[[Cells], Cells]  # the cells to choose from → those chosen

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
 from clusterea.matching.calibration import (
     FEWEST,
     Calibration,
@@ -16,42 +18,50 @@ from clusterea.matching.calibration import (
     held_out,
 )
 from clusterea.matching.features import FEATURES, link_features
-from clusterea.numerics.lookup import verdicts
-from clusterea.types import Alignment, AlignmentTask, Similarity
+from clusterea.types import Alignment, AlignmentTask, Pair, Similarity
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """An alignment in which held-out pairs are matched like other entities."""
+
+    alignment: Alignment  # of all entities but those of the task's seeds
+    similarity: Similarity  # what it was computed from
+    task: AlignmentTask  # its seeds are those that training used
+    pairs: Tensor  # (n, 2): the held-out pairs, which nothing was trained on
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FittedConfidence:
-    """How confidence is computed, fitted on a trial alignment."""
+    """How confidence is computed, fitted on trials."""
 
     calibration: Calibration
     least: float  # confidence threshold: links below it lower the expected F1
     examples: int  # links with a known verdict that it was fitted on
 
 
-def fit_confidence(
-    trial: Alignment, similarity: Similarity, task: AlignmentTask, pairs: Tensor
-) -> FittedConfidence | None:
-    """The confidence fitted on a trial alignment, in which held-out pairs are matched too.
+def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
+    """The confidence fitted on all trials together.
 
     None if fewer than `FEWEST` links have an entity of a held-out pair.
-
-    Args:
-        trial: The alignment of all entities but those of the task's seeds.
-        similarity: What it was computed from.
-        task: Its seeds are those that training used.
-        pairs: (n, 2): the held-out pairs, which nothing was trained on.
     """
-    known = held_out(trial.links, pairs)
+    judged = [held_out(each.alignment.links, each.pairs) for each in trials]
+    known = HeldOut.joined(judged, [len(each.alignment.links) for each in trials])
     if len(known.links) < FEWEST:
         return None
-    features = link_features(similarity, trial.links, task)
-    calibration = calibrate_held_out(features, known, task.num_undecided, EXPECTED)
+    features = torch.cat(
+        [link_features(each.similarity, each.alignment.links, each.task) for each in trials]
+    )
+    undecided = Pair(
+        *(sum(sides) for sides in zip(*(t.task.num_undecided for t in trials), strict=True))
+    )
+    calibration = calibrate_held_out(features, known, undecided, EXPECTED)
     tried = calibration.confidence(features)
-    least = abstain_below(tried, known, min(task.num_undecided))
-    return FittedConfidence(calibration, least, len(known.links))
+    return FittedConfidence(
+        calibration, abstain_below(tried, known, min(undecided)), len(known.links)
+    )
 
 
 def chances(
@@ -86,7 +96,7 @@ def chances(
 
 def calibrated(
     alignment: Alignment,
-    similarity: Similarity,
+    similarities: Sequence[Similarity],
     task: AlignmentTask,
     confidence: FittedConfidence,
     *,
@@ -96,29 +106,33 @@ def calibrated(
 
     Args:
         alignment: The alignment of all undecided entities.
-        similarity: What it was computed from.
+        similarities: Those of all fits. Each gives a probability; the highest counts. Their mean
+            would be too low: what one fit finds hard, the other one often has seeds near to.
         task: With all seeds.
         confidence: From `fit_confidence`.
         abstain: Whether links that lower the expected F1 are left out.
     """
-    sure = confidence.calibration.confidence(link_features(similarity, alignment.links, task))
+    links, fitted = alignment.links, confidence.calibration
+    each = [fitted.confidence(link_features(scores, links, task)) for scores in similarities]
+    sure = torch.stack(each).amax(0)
     order = sure.argsort(descending=True, stable=True)
-    result = Alignment(
-        alignment.links[order], sure[order], alignment.unmatched, confidence.examples
-    )
+    result = Alignment(links[order], sure[order], alignment.unmatched, confidence.examples)
     return result.at_least(confidence.least) if abstain else result
 
 
-def without_pairs(alignment: Alignment, pairs: Tensor) -> Alignment:
-    """The alignment without links of entities of these pairs. `unmatched` stays as it is."""
-    is_judged, _ = verdicts(alignment.links, pairs.to(alignment.links.device))
-    kept = ~is_judged
-    return Alignment(alignment.links[kept], alignment.confidence[kept], alignment.unmatched)
+def supported(alignment: Alignment, task: AlignmentTask) -> Alignment:
+    """The links that a seed supports: a neighbor of the one entity and a neighbor of the other.
 
+    Where seeds are too few to fit a confidence, all other links are guesses upon guesses.
 
-def merged(one: Alignment, other: Alignment) -> Alignment:
-    """The links of both, the most confident first, with the `unmatched` of the second."""
-    links = torch.cat([one.links, other.links])
-    sure = torch.cat([one.confidence, other.confidence])
-    order = sure.argsort(descending=True, stable=True)
-    return Alignment(links[order], sure[order], other.unmatched)
+    Args:
+        alignment: The alignment of all undecided entities.
+        task: With all seeds.
+    """
+    links = alignment.links
+    seeds = torch.tensor(task.seeds, device=links.device)
+    partner = links.new_full((task.num_entities.source,), -1)
+    partner[seeds[:, 0]] = seeds[:, 1]
+    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
+    at, _, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
+    return alignment.only(at.bincount(minlength=len(links)) > 0)

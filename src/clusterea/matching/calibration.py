@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -47,6 +48,22 @@ class HeldOut:
     links: Tensor  # (n,) int64: their positions
     is_right: Tensor  # (n,) bool
     num_pairs: int  # all held-out pairs, with or without a link
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldOut], counts: Sequence[int]) -> HeldOut:
+        """Those of several lists of links, one after the other.
+
+        Args:
+            parts: Of each list.
+            counts: The number of links of each list.
+        """
+        starts = accumulate(counts, initial=0)
+        links = [each.links + start for each, start in zip(parts, starts, strict=False)]
+        return cls(
+            torch.cat([torch.empty(0, dtype=torch.int64), *(each.cpu() for each in links)]),
+            torch.cat([torch.empty(0, dtype=torch.bool), *(each.is_right.cpu() for each in parts)]),
+            sum(each.num_pairs for each in parts),
+        )
 
     @property
     def found(self) -> Tensor:

@@ -2,7 +2,7 @@
 
 from clusterea.pipeline.align import Stage, align, check_names
 from clusterea.pipeline.device import choose_device
-from clusterea.pipeline.learning import held_out, num_held_out
+from clusterea.pipeline.learning import fits, num_held_out
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer, PythonWarnings, Silent
 from clusterea.pipeline.result import AlignmentResult
@@ -17,7 +17,7 @@ __all__ = [
     "align",
     "check_names",
     "choose_device",
-    "held_out",
+    "fits",
     "load_run",
     "measured",
     "num_held_out",

@@ -1,13 +1,13 @@
-"""`align`: the paper's figure 2. Hold out seeds, encode, sample, fuse, match; maybe in rounds."""
+"""`align`: the paper's figure 2. Encode, sample, fuse, match; maybe in several fits and rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from clusterea.config import Config
-from clusterea.pipeline.learning import Lesson, lessons
+from clusterea.config import Config, SelfTrainingConfig
+from clusterea.pipeline.learning import Encoding, Fit, Lesson, lessons
 from clusterea.pipeline.observer import Observer, PythonWarnings
 from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.pipeline.stages import Stages, encoder_names
@@ -34,7 +34,8 @@ def align(
     """Finds which entities of two graphs are the same.
 
     Self-training repeats encoding, sampling and fusion. Each round learns from the seeds and from
-    the most probable matches of the last round (pseudo-seeds).
+    the most probable matches of the last round (pseudo-seeds). With few seeds, all this is done
+    twice, each time with other seeds held out, and the two similarities are averaged.
 
     Args:
         task: Two graphs and the seeds.
@@ -49,42 +50,79 @@ def align(
     config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
     observer = observer or PythonWarnings()
     whole = Made.of(task_key(task), task)
-    rounds: list[Round] = []
-    partitions: dict[str, Made[Partition]] = {}
     similarity: Made[Similarity] | None = None
     alignment: Made[Alignment] | None = None
     with Stages(whole, config, device, Store(workspace, observer.warn), observer) as run:
         if until != "train":
             run.begin_metis([*config.samplers, *(samplers or ())])
-        known, held = run.hold_out()
-        learned = [Lesson(known)]
-        encodings = run.encode(learned)
-        trained = run.trained(encodings)
-        is_last = config.self_training.rounds == 0
-        while not (is_last and until == "train"):
-            if is_last and until == "sample":
-                partitions = run.sample(learned[0], encodings[0], samplers or config.samplers)
-                break
-            partitions = run.sample(learned[0], encodings[0], run.samplers)
-            similarity = run.fuse(known, learned[0], encodings, partitions, check=not is_last)
-            if is_last:
-                break
-            found = run.choose(known, held, similarity, len(rounds) + 1)
-            rounds.append(Round.after(rounds, found))
-            if not len(found.value):
-                break
-            is_last = rounds[-1].is_last(len(rounds), config.self_training)
-            learned = lessons(known, found, config.self_training, len(rounds))
-            trained = [] if is_last else trained
-            encodings, partitions, similarity = [], {}, None  # gigabytes of the round before
-            encodings = run.encode(learned, trained)
+        every = [_learned(run, fit, config.self_training, until, samplers) for fit in run.fits()]
+        similarities = [each.similarity for each in every if each.similarity is not None]
+        if similarities:
+            similarity = run.mean(similarities)
         if until == "match" and similarity is not None:
-            alignment = run.match(held, similarity)
-    made = encoder_names(encodings)
-    costs = tuple(run.costs)
+            alignment = run.match(similarities, similarity)
     return AlignmentResult(
-        task, config, made, partitions, similarity, alignment, costs, tuple(rounds)
+        task,
+        config,
+        encoder_names(every[0].encodings),
+        every[0].partitions,
+        similarity,
+        alignment,
+        tuple(run.costs),
+        tuple(round_ for each in every for round_ in each.rounds),
+        made_fits=tuple(similarities) if len(similarities) > 1 else (),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Learned:
+    """What the last pass of a fit made."""
+
+    rounds: Sequence[Round]
+    encodings: Sequence[Encoding]
+    partitions: Mapping[str, Made[Partition]]
+    similarity: Made[Similarity] | None  # None: the run stops before
+
+
+def _learned(
+    run: Stages,
+    fit: Fit,
+    config: SelfTrainingConfig,
+    until: Stage,
+    samplers: Sequence[str] | None,
+) -> _Learned:
+    """A first pass, and rounds of self-training.
+
+    In a pass, encoders learn from seeds and pseudo-seeds, mini-batches are sampled, and
+    similarities fused. The last rounds have all encoders, those before them only label propagation.
+    """
+    rounds: list[Round] = []
+    learned = [Lesson(fit.known, fit=fit.number)]
+    left = run.rounds_ahead  # rounds after this pass; None: not known yet
+    before: list[Encoding] = []  # embeddings of the last pass, if it had all encoders
+    while True:
+        has_all = left is not None and left < run.trained_rounds
+        encodings = run.encode(learned, all_encoders=has_all)
+        if left == 0:
+            break
+        partitions = run.sample(learned[0], encodings[0], run.used_samplers)
+        similarity = run.fuse(fit, learned[0], encodings, partitions, check=True)
+        found = run.choose(fit, similarity, len(rounds) + 1)
+        rounds.append(Round.after(rounds, found, fit.number))
+        if left is None and run.are_last(fit, rounds):
+            left = run.trained_rounds
+        left = None if left is None else left - 1
+        learned = lessons(fit, found, len(rounds), config.folds, config.seed)
+        before = encodings if has_all else []
+        del encodings, partitions, similarity  # gigabytes of the round before
+    if until == "train":
+        return _Learned(rounds, encodings, {}, None)
+    if until == "sample":
+        partitions = run.sample(learned[0], encodings[0], samplers or run.samplers)
+        return _Learned(rounds, encodings, partitions, None)
+    partitions = run.sample(learned[0], encodings[0], run.used_samplers)
+    similarity = run.fuse(fit, learned[0], [*before, *encodings], partitions, check=False)
+    return _Learned(rounds, encodings, partitions, similarity)
 
 
 def check_names(config: Config) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterea.config import MatchingConfig, SelfTrainingConfig
+from clusterea.config import Config
 from clusterea.pipeline.store import Made
 from clusterea.seeding import derived_seed
 from clusterea.types import AlignmentTask, Embeddings, IntArray, Links
@@ -17,8 +17,9 @@ from clusterea.workspace import recipe_key
 if TYPE_CHECKING:
     from torch import Tensor
 
-FEWEST_HELD_OUT = 50  # fewer are too few to fit the confidence
-MOST_HELD_OUT = 0.1  # share of the seeds, if the setting asks for less
+FEWEST_SEEDS = 50  # with fewer, none are held out
+ENOUGH = 200  # held-out seeds that suffice
+MOST_HELD_OUT = 0.1  # share of the seeds that a single fit may hold out, if not asked for more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +30,7 @@ class Lesson:
     round: int = 0  # of self-training; 0: the first pass
     fold: int = 0
     left_out: IntArray | None = None  # sources of the fold's unused pseudo-seeds; None: no folds
+    fit: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,47 +42,82 @@ class Encoding:
     embeddings: Made[Embeddings]
 
 
-def num_held_out(num_seeds: int, share: float) -> int:
-    """The number of held-out seeds; 0 if the needed number is too large a share."""
-    if not share:
-        return 0
-    count = max(int(share * num_seeds), FEWEST_HELD_OUT)
-    return count if count <= max(share, MOST_HELD_OUT) * num_seeds else 0
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What one fit learns from, and the seeds that it holds out."""
+
+    known: Made[AlignmentTask]  # without the held-out seeds
+    held: IntArray  # (n, 2)
+    number: int = 0
 
 
-def held_out(task: AlignmentTask, config: MatchingConfig) -> tuple[IntArray, AlignmentTask]:
-    """(n, 2): the held-out seeds, and the task without them."""
-    task = task.in_order()
-    count = num_held_out(task.num_seeds, config.held_out)
-    draw = np.random.default_rng(derived_seed(config.seed, "held out"))
-    is_held = np.zeros(task.num_seeds, dtype=bool)
-    is_held[draw.permutation(task.num_seeds)[:count]] = True
-    return task.seeds[is_held], task.with_seeds(task.seeds[~is_held])
+def num_held_out(task: AlignmentTask, config: Config) -> list[int]:
+    """The number of held-out seeds of each fit; a single 0 if none are held out."""
+    share, seeds = config.matching.held_out, task.num_seeds
+    if not share or seeds < FEWEST_SEEDS:
+        return [0]
+    asked = int(share * seeds)
+    alone = max(asked, ENOUGH)
+    is_few = config.self_training.are_few(seeds, task.num_entities)
+    if not is_few and alone <= max(share, MOST_HELD_OUT) * seeds:
+        return [alone]
+    return [min(max(asked, ENOUGH // 2), seeds // 2)] * config.matching.fits
 
 
-def lessons(
-    known: Made[AlignmentTask], found: Made[Links], config: SelfTrainingConfig, number: int
-) -> list[Lesson]:
+def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
+    """The fits of a run: one where seeds are plenty, otherwise two (cross-fitting).
+
+    Each fit holds out seeds that the other one learns from. So every seed is learned from, and
+    those that are held out show how often links are right.
+    """
+    matching = config.matching
+    whole = task.value.in_order()
+    draw = np.random.default_rng(derived_seed(matching.seed, "held out"))
+    order = draw.permutation(whole.num_seeds)
+    result = []
+    for number, count in enumerate(num_held_out(whole, config)):
+        if not count:
+            return [Fit(Made.of(task.key, whole), whole.seeds[:0])]
+        is_held = np.zeros(whole.num_seeds, dtype=bool)
+        is_held[order[number * count : (number + 1) * count]] = True
+        recipe = {
+            "held_out": matching.held_out,
+            "count": count,
+            "seed": matching.seed,
+            "fit": number,
+        }
+        known = Made.of(
+            recipe_key("known", recipe, {"task": task.key}),
+            whole.with_seeds(whole.seeds[~is_held]),
+        )
+        result.append(Fit(known, whole.seeds[is_held], number))
+    return result
+
+
+def lessons(fit: Fit, found: Made[Links], number: int, folds: int, seed: int) -> list[Lesson]:
     """The lessons of round `number`, one per fold: the seeds, and pseudo-seeds without one part.
 
     An encoder that trained on a wrong link finds it again. The fold without it can detect this.
+    Without pseudo-seeds there is one lesson: the seeds.
     """
-    seeds = known.value.seeds
+    known, seeds = fit.known, fit.known.value.seeds
+    if not len(found.value):
+        return [Lesson(known, number, fit=fit.number)]
     links = found.value.pairs.numpy()
     is_new = ~np.isin(links[:, 0], seeds[:, 0]) & ~np.isin(links[:, 1], seeds[:, 1])
     links = links[is_new]
-    draw = np.random.default_rng(derived_seed(config.seed, "folds"))
-    part = draw.permutation(len(links)) % config.folds
+    draw = np.random.default_rng(derived_seed(seed, "folds"))
+    part = draw.permutation(len(links)) % folds
 
     def lesson(fold: int) -> Lesson:
-        is_taken = part != fold if config.folds > 1 else np.ones(len(links), dtype=bool)
+        is_taken = part != fold if folds > 1 else np.ones(len(links), dtype=bool)
         task = known.value.with_seeds(np.concatenate([seeds, links[is_taken]])).in_order()
-        recipe = {"fold": fold, "folds": config.folds, "seed": config.seed}
+        recipe = {"fold": fold, "folds": folds, "seed": seed}
         key = recipe_key("lesson", recipe, {"known": known.key, "pseudo": found.key})
-        left_out = links[~is_taken, 0] if config.folds > 1 else None
-        return Lesson(Made.of(key, task), number, fold, left_out)
+        left_out = links[~is_taken, 0] if folds > 1 else None
+        return Lesson(Made.of(key, task), number, fold, left_out, fit.number)
 
-    return [lesson(fold) for fold in range(config.folds)]
+    return [lesson(fold) for fold in range(folds)]
 
 
 def shares(encodings: Sequence[Encoding]) -> list[float]:

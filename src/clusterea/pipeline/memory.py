@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusterea.config import Config, EncoderConfig, PropagationConfig, SamplingConfig
+from clusterea.config import (
+    Config,
+    EncoderConfig,
+    PropagationConfig,
+    SamplingConfig,
+    TrainingConfig,
+)
+from clusterea.pipeline.learning import num_held_out
 from clusterea.types import AlignmentTask, Benchmark
 
 if TYPE_CHECKING:
@@ -39,12 +46,40 @@ def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
     return 2 if temperature >= 2 / WIDEST else 4
 
 
-def widths(config: Config) -> list[int]:
-    """The dimensions of each encoder's embeddings in the last round."""
+def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
+    """How many times an encoder runs at most: in the first pass, and in each fold of a round."""
+    rounds = config.self_training
+    has_trained = any(isinstance(each, TrainingConfig) for each in config.encoders())
+    has_labels = any(isinstance(each, PropagationConfig) for each in config.encoders())
+    last = min(rounds.trained_rounds, rounds.rounds) if has_trained else 0
+    is_few = rounds.are_few(task.num_seeds, task.num_entities)
+    if not rounds.rounds or not (last or is_few):
+        return 1
+    if trained and has_labels:
+        return last * rounds.folds
+    return 1 + (rounds.rounds if is_few else last) * rounds.folds
+
+
+def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
+    """The dimensions of all embeddings that the last fusion compares.
+
+    Without a task, it is not known whether seeds are few: then as many as there can be.
+    """
     from clusterea.models import output_width
 
-    own = [output_width(each) for each in config.encoders()]
-    return own * (config.self_training.folds if config.self_training.rounds else 1)
+    rounds, encoders = config.self_training, config.encoders()
+    own = [output_width(each) for each in encoders]
+    is_few = task is None or rounds.are_few(task.num_seeds, task.num_entities)
+    has_trained = any(isinstance(each, TrainingConfig) for each in encoders)
+    if not rounds.rounds or not (is_few or has_trained):
+        return own
+    if is_few and rounds.features:
+        own = [
+            rounds.features if isinstance(each, PropagationConfig) else width
+            for each, width in zip(encoders, own, strict=True)
+        ]
+    last = min(rounds.trained_rounds, rounds.rounds) if has_trained else 1
+    return own * (rounds.folds * last)
 
 
 def largest_batch(
@@ -59,7 +94,7 @@ def largest_batch(
     cells = BLOCK_SHARE * memory / cell
     if task is not None:
         entities = sum(task.num_undecided)
-        left = max(memory - _beside_a_block(entities, config, device), memory / 10)
+        left = max(memory - _beside_a_block(entities, config, device, task), memory / 10)
         cells = BLOCK_SHARE * left / cell
         sizes = [graph.num_entities for graph in task.graphs]
         free = [undecided / max(sizes) for undecided in task.num_undecided]
@@ -68,10 +103,12 @@ def largest_batch(
     return max(1, math.isqrt(int(cells)))
 
 
-def _beside_a_block(entities: int, config: Config, device: torch.device) -> int:
+def _beside_a_block(
+    entities: int, config: Config, device: torch.device, task: AlignmentTask
+) -> int:
     """Bytes of vectors, their neighbors, fused views, and the view being computed."""
     fusion = config.fusion
-    vectors = sum(widths(config)) * (2 if device.type == "cuda" else 4)
+    vectors = sum(widths(config, task)) * (2 if device.type == "cuda" else 4)
     neighbors = CELL_BYTES * max(fusion.candidates, fusion.hubness_neighbors)
     views = fusion.candidates * (CELL_BYTES * (len(config.samplers) - 1) + PART_BYTES)
     return entities * (vectors + neighbors + (views if config.samplers else 0))
@@ -89,7 +126,7 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     """The memory that a run is likely to take, to about a factor of two."""
     entities = sum(graph.num_entities for graph in task.graphs)
     triples = sum(graph.num_triples for graph in task.graphs)
-    embeddings = 4 * sum(widths(config)) * entities
+    embeddings = 4 * sum(widths(config, task)) * entities
     free = sum(task.num_undecided)
     cells = CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
     if not config.samplers:
@@ -101,7 +138,7 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
     if device.type == "cuda":
-        fused = max(_beside_a_block(free, config, device) + block, similarity)
+        fused = max(_beside_a_block(free, config, device, task) + block, similarity)
         gpu = max(table + graph + embeddings // 2, fused)
         return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
     return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
@@ -114,14 +151,17 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
     names = int(sum(side.arrow.nbytes for side in benchmark.names))
     data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
-    rounds, folds = config.self_training.rounds, config.self_training.folds
-    fusions = 1 + rounds
-    own = widths(config)[: len(config.models)]
-    embeddings = 0
+    num_fits = len(num_held_out(task, config))
+    folds = config.self_training.folds
+    own = widths(config, task)[: len(config.models)]
+    embeddings, fusions = 0, 1
     for encoder, width in zip(config.encoders(), own, strict=True):
-        is_trained = not isinstance(encoder, PropagationConfig)
-        again = min(rounds, 1) if is_trained and len(own) > 1 else rounds
-        embeddings += 4 * width * entities * (1 + again * folds)
+        is_trained = isinstance(encoder, TrainingConfig)
+        passes = num_passes(task, config, trained=is_trained)
+        embeddings += num_fits * 4 * width * entities * passes
+        if passes > 1:
+            fusions = max(fusions, 1 + (passes - 1) // folds)
+    fusions = num_fits * fusions + (num_fits > 1)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:
         cells = config.fusion.candidates * sum(task.num_undecided)

@@ -190,10 +190,12 @@ def described_rounds(result: AlignmentResult) -> list[dict[str, int]]:
     from clusterea.evaluation.verdicts import verdicts
 
     test_links = result.named.test_links
-    found = []
-    for number, each in enumerate(result.rounds, start=1):
+    found: list[dict[str, int]] = []
+    for each in result.rounds:
         pairs = each.pseudo_seeds.cpu().numpy()
-        row = {"round": number, "pseudo_seeds": len(pairs), "new": each.num_new}
+        number = 1 + sum(row["fit"] == each.fit + 1 for row in found)
+        row = {"fit": each.fit + 1, "round": number}
+        row |= {"pseudo_seeds": len(pairs), "new": each.num_new}
         if len(test_links):
             told, is_right = verdicts(pairs, test_links)
             row |= {"judged": int(told.sum()), "right": int(is_right.sum())}

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from clusterea.config import Config, SelfTrainingConfig
+from clusterea.config import Config
 from clusterea.config.checks import check_bounds
 from clusterea.errors import InputError, names_arguments
-from clusterea.pipeline.learning import held_out
+from clusterea.pipeline.learning import fits
 from clusterea.pipeline.store import Made
 from clusterea.types import (
     Alignment,
@@ -46,25 +46,21 @@ class Round:
 
     found: Made[Links]
     num_new: int  # pseudo-seeds that the last round did not have
+    fit: int = 0
 
     @classmethod
-    def after(cls, rounds: Sequence[Round], found: Made[Links]) -> Round:
+    def after(cls, rounds: Sequence[Round], found: Made[Links], fit: int = 0) -> Round:
         """The round after these, with the pseudo-seeds `found`."""
         before: set[tuple[int, ...]] = set()
         if rounds:
             before = set(map(tuple, rounds[-1].pseudo_seeds.tolist()))
         new = sum(tuple(link) not in before for link in found.value.pairs.tolist())
-        return cls(found, new)
+        return cls(found, new, fit)
 
     @property
     def pseudo_seeds(self) -> Tensor:
         """(n, 2): source entity, target entity."""
         return self.found.value.pairs
-
-    def is_last(self, number: int, config: SelfTrainingConfig) -> bool:
-        """Whether round `number` is the last: by the setting, or because too few pairs are new."""
-        gains = self.num_new >= config.least_gain * len(self.pseudo_seeds)
-        return number == config.rounds or not gains
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,15 +72,17 @@ class AlignmentResult:
 
     task: AlignmentTask
     config: Config
-    made_embeddings: Mapping[str, Made[Embeddings]]  # of the last round: train, train-2, …
-    made_partitions: Mapping[str, Made[Partition]]  # by sampler
+    # Of the last round of the first fit: train, train-2, …
+    made_embeddings: Mapping[str, Made[Embeddings]]
+    made_partitions: Mapping[str, Made[Partition]]  # of the first fit, by sampler
     made_similarity: Made[Similarity] | None  # None: the run stopped before
     made_alignment: Made[Alignment] | None
     timings: tuple[StageCost, ...] = ()
-    rounds: tuple[Round, ...] = ()  # of self-training
+    rounds: tuple[Round, ...] = ()  # of self-training, in all fits
     benchmark: Benchmark | None = None  # names and test links, if given
     min_confidence: float = 0.0  # of the links in `alignment`
     top: int | None = None  # most links in `alignment`
+    made_fits: tuple[Made[Similarity], ...] = ()  # of each fit, if there are several
     _numbered: Benchmark | None = field(default=None, init=False)  # the cache of `named`
 
     @property
@@ -120,10 +118,12 @@ class AlignmentResult:
     @property
     def keys(self) -> dict[str, str]:
         """The artifact keys by their names in `run.json`."""
-        named: dict[str, Made[Embeddings] | Made[Partition] | Made[Links] | None] = {
+        numbered_fits = enumerate(self.made_fits, start=1)
+        named: dict[str, Made[Any] | None] = {
             **self.made_embeddings,
             **self.made_partitions,
             **{f"pseudo-{number + 1}": each.found for number, each in enumerate(self.rounds)},
+            **{f"fuse-{number}": made for number, made in numbered_fits},
         }
         last = {"fuse": self.made_similarity, "match": self.made_alignment}
         return {name: made.key for name, made in {**named, **last}.items() if made is not None}
@@ -214,12 +214,13 @@ class AlignmentResult:
         """
         from clusterea.report.explanation import explained
 
+        matching = self.config.matching
         return explained(
             self.named,
             self.all_links,
             self.alignment,
             lambda: self.similarity,
-            self._with_dropped if self.config.matching.abstain else None,
+            self._with_dropped if matching.abstain and matching.held_out else None,
             str(entity),
             limit=limit,
         )
@@ -228,10 +229,11 @@ class AlignmentResult:
         """The links including those that abstaining dropped. Matches again."""
         from clusterea.pipeline.stages import matched
 
-        held, _ = held_out(self.task, self.config.matching)
         config = replace(self.config.matching, abstain=False)
+        own = [made.value for made in self.made_fits] or [self.similarity]
+        every = zip(fits(Made.of("", self.task), self.config), own, strict=True)
         device = self.similarity.values.device
-        return matched(self.task, held, self.similarity, config, device)
+        return matched(self.task, list(every), self.similarity, config, device)
 
     def _repr_html_(self) -> str:
         """The most confident links, for notebooks."""

@@ -112,10 +112,11 @@ def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
         last("match", Alignment),
         tuple(StageCost(**cost) for cost in manifest.values.get("stages", ())),
         tuple(
-            Round(stored(f"pseudo-{row['round']}", Links), row["new"])
-            for row in manifest.values.get("self_training", ())
+            Round(stored(f"pseudo-{number}", Links), row["new"], row["fit"] - 1)
+            for number, row in enumerate(manifest.values.get("self_training", ()), start=1)
         ),
         benchmark,
         min_confidence,
         top,
+        tuple(stored(name, Similarity) for name in keys if name.startswith("fuse-")),
     )

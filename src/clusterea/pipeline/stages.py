@@ -8,8 +8,6 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from clusterea.config import (
     Config,
     EncoderConfig,
@@ -18,7 +16,15 @@ from clusterea.config import (
     TrainingConfig,
 )
 from clusterea.pipeline.cuts import Cuts
-from clusterea.pipeline.learning import Encoding, Lesson, checking_shares, held_out, shares
+from clusterea.pipeline.learning import (
+    FEWEST_SEEDS,
+    Encoding,
+    Fit,
+    Lesson,
+    checking_shares,
+    fits,
+    shares,
+)
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
 from clusterea.pipeline.store import Made, Store
@@ -34,12 +40,14 @@ from clusterea.types import (
     StageCost,
     Stored,
 )
-from clusterea.workspace import FileCheckpoints, recipe_key
+from clusterea.types.alignment import ENOUGH_SEEDS
+from clusterea.workspace import FileCheckpoints
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from clusterea.pipeline.result import Round
     from clusterea.training import EncoderProgress
 
 Kept = TypeVar("Kept", bound=Stored)
@@ -62,6 +70,7 @@ class Stages:
         self._store = store
         self._observer = observer
         self._cuts = Cuts(store, whole)
+        self._fits = fits(whole, config)
         self.costs: list[StageCost] = []
 
     def __enter__(self) -> Stages:
@@ -96,55 +105,79 @@ class Stages:
         self._observer.end(cost)
         return made
 
-    def hold_out(self) -> tuple[Made[AlignmentTask], IntArray]:
-        """The task without the held-out seeds, and the (n, 2) held-out seeds."""
-        matching = self._config.matching
-        held, known = held_out(self._whole.value, matching)
-        if not len(held):
-            return Made.of(self._whole.key, known), held
-        recipe = {"held_out": matching.held_out, "seed": matching.seed}
-        return Made.of(recipe_key("known", recipe, {"task": self._whole.key}), known), held
+    def fits(self) -> list[Fit]:
+        """The fits: each with other seeds held out."""
+        return self._fits
 
     def begin_metis(self, samplers: Sequence[str]) -> None:
         """Starts METIS for the samplers that need it, beside the stages that follow."""
         sampling = self._config.sampling
         self._cuts.begin(samplers, sampling.num_batches, sampling.seed)
 
-    def encode(self, learned: Sequence[Lesson], kept: Sequence[Encoding] = ()) -> list[Encoding]:
-        """Runs each encoder on each lesson, except those with embeddings in `kept`."""
-        configs = self._config.encoders()
-        if learned[0].round and self._config.self_training.epochs:
-            epochs = self._config.self_training.epochs
-            configs = tuple(
-                replace(each, epochs=epochs) if isinstance(each, TrainingConfig) else each
-                for each in configs
-            )
-        done = {each.encoder for each in kept}
-        new = [
-            Encoding(encoder, lesson, self._encoded(configs[encoder], lesson))
-            for encoder in range(len(configs))
-            if encoder not in done
+    def encode(self, learned: Sequence[Lesson], *, all_encoders: bool) -> list[Encoding]:
+        """Runs each encoder on each lesson; only label propagation, if not `all_encoders`.
+
+        Training is slow, and early pairs teach little. Without label propagation, every pass
+        trains.
+        """
+        configs = [self._in_round(each, learned[0].round) for each in self._config.encoders()]
+        is_quick = [isinstance(each, PropagationConfig) for each in configs]
+        return [
+            Encoding(encoder, lesson, self._encoded(config, lesson))
+            for encoder, config in enumerate(configs)
+            if all_encoders or is_quick[encoder] or not any(is_quick)
             for lesson in learned
         ]
-        return sorted([*kept, *new], key=lambda each: each.encoder)
 
-    def trained(self, encodings: Sequence[Encoding]) -> list[Encoding]:
-        """Those of trained encoders, which keep their embeddings until the last round.
+    def _in_round(self, config: EncoderConfig, number: int) -> EncoderConfig:
+        """The settings of an encoder in a round; round 0 is the first pass."""
+        rounds = self._config.self_training
+        if number and rounds.epochs and isinstance(config, TrainingConfig):
+            return replace(config, epochs=rounds.epochs)
+        if self._goes_on and rounds.features and isinstance(config, PropagationConfig):
+            return replace(config, features=rounds.features)
+        return config
 
-        Training is slow and label propagation fast. Without label propagation there are none:
-        every round trains.
+    @property
+    def _goes_on(self) -> bool:
+        """Whether rounds of label propagation go on while they gain: where seeds are few."""
+        config, task = self._config.self_training, self._whole.value
+        return config.rounds > 0 and config.are_few(task.num_seeds, task.num_entities)
+
+    @property
+    def _has_trained(self) -> bool:
+        return any(isinstance(each, TrainingConfig) for each in self._config.encoders())
+
+    @property
+    def rounds_ahead(self) -> int | None:
+        """How many rounds there will be, as known before the first pass; None: not known."""
+        if self._goes_on:
+            return None
+        has_rounds = self._config.self_training.rounds > 0 and self._has_trained
+        return self.trained_rounds if has_rounds else 0
+
+    @property
+    def trained_rounds(self) -> int:
+        """The number of last rounds, which have all encoders; the first pass counts too."""
+        config = self._config.self_training
+        return max(1, min(config.trained_rounds if self._has_trained else 1, config.rounds))
+
+    def are_last(self, fit: Fit, rounds: Sequence[Round]) -> bool:
+        """Whether the last rounds begin after these: too few pairs to learn from are new.
+
+        No test link is looked at.
         """
-        configs = self._config.encoders()
-        if not any(isinstance(each, PropagationConfig) for each in configs):
-            return []
-        return [each for each in encodings if isinstance(configs[each.encoder], TrainingConfig)]
+        config, last = self._config.self_training, rounds[-1]
+        pairs = fit.known.value.num_seeds + len(last.pseudo_seeds)
+        is_settled = last.num_new <= config.least_gain * pairs
+        return is_settled or len(rounds) - 1 + self.trained_rounds >= config.rounds
 
     def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
         from clusterea.training import propagate, train
 
         config = replace(config, seed=config.seed + lesson.fold)
         is_trained = isinstance(config, TrainingConfig)
-        label = _label("training" if is_trained else "propagation", lesson.round)
+        label = _label("training" if is_trained else "propagation", lesson)
 
         def told(at: EncoderProgress) -> None:
             what = f"epoch {at.epoch} of {at.epochs}" if at.epochs > 1 else "labels"
@@ -175,6 +208,11 @@ class Stages:
 
     @property
     def samplers(self) -> tuple[str, ...]:
+        """The samplers of the config."""
+        return self._config.samplers
+
+    @property
+    def used_samplers(self) -> tuple[str, ...]:
         """The samplers whose mini-batches some view uses."""
         from clusterea.fusion import VIEWS
 
@@ -196,7 +234,7 @@ class Stages:
 
         return {
             sampler: self._stage(
-                _label(f"sampling: {sampler}", lesson.round),
+                _label(f"sampling: {sampler}", lesson),
                 "sample",
                 {"sampler": sampler, **recipe(sampler, config)},
                 {"train": encoding.embeddings.key, "lesson": lesson.task.key},
@@ -208,7 +246,7 @@ class Stages:
 
     def fuse(
         self,
-        known: Made[AlignmentTask],
+        fit: Fit,
         lesson: Lesson,
         encodings: Sequence[Encoding],
         partitions: Mapping[str, Made[Partition]],
@@ -218,7 +256,7 @@ class Stages:
         """The fused similarity of all undecided entities, on the host.
 
         Args:
-            known: The task; its seeds are left out.
+            fit: The seeds that it learns from are left out.
             lesson: The first lesson of the round.
             encodings: The embeddings to compare.
             partitions: The mini-batches of each sampler.
@@ -226,11 +264,11 @@ class Stages:
         """
         from clusterea.fusion import fuse
 
-        task = known.value
+        known, task = fit.known, fit.known.value
         has_folds = any(each.lesson.left_out is not None for each in encodings)
         check = check and has_folds and self._config.self_training.check
         weights = shares(encodings)
-        label = _label("fusion", lesson.round)
+        label = _label("fusion", lesson)
 
         def make(key: str) -> Similarity:
             del key
@@ -255,23 +293,21 @@ class Stages:
         recipe = {**self._config.fusion.recipe(), "shares": weights, "check": check}
         return self._stage(label, "fuse", recipe, parents, Similarity, make)
 
-    def choose(
-        self, known: Made[AlignmentTask], held: IntArray, similarity: Made[Similarity], number: int
-    ) -> Made[Links]:
+    def choose(self, fit: Fit, similarity: Made[Similarity], number: int) -> Made[Links]:
         """The pseudo-seeds of round `number`: matches with a high probability to be right.
 
         The probability is fitted on held-out seeds; without any, the score decides.
         """
         from clusterea.matching import chances, pseudo_seeds
 
-        config, task = self._config.self_training, known.value
+        config, task = self._config.self_training, fit.known.value
 
         def make(key: str) -> Links:
             del key
             scores = similarity.value.to(self._device)
             sure = None
-            if len(held):
-                sure = partial(chances, similarity=scores, task=task, pairs=_tensor(held))
+            if len(fit.held):
+                sure = partial(chances, similarity=scores, task=task, pairs=_tensor(fit.held))
             found = pseudo_seeds(
                 scores,
                 _tie_keys(task, self._device),
@@ -282,58 +318,92 @@ class Stages:
             )
             return Links(found.cpu())
 
-        label = _label("self-training", number)
-        parents = {"fuse": similarity.key, "known": known.key, "task": self._whole.key}
+        label = _label("self-training", Lesson(fit.known, number, fit=fit.number))
+        parents = {"fuse": similarity.key, "known": fit.known.key, "task": self._whole.key}
         return self._stage(label, "pseudo", config.recipe(), parents, Links, make)
 
-    def match(self, held: IntArray, similarity: Made[Similarity]) -> Made[Alignment]:
+    def mean(self, similarities: Sequence[Made[Similarity]]) -> Made[Similarity]:
+        """The mean similarity of all fits, without the entities of seeds."""
+        if len(similarities) == 1:
+            return similarities[0]
+        from clusterea.fusion import mean
+
+        def make(key: str) -> Similarity:
+            del key
+            every = [each.value.to(self._device) for each in similarities]
+            return mean(every, self._whole.value.seeds).to("cpu")
+
+        parents = {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
+        parents["task"] = self._whole.key
+        return self._stage("fusion of both fits", "fuse", {}, parents, Similarity, make)
+
+    def match(
+        self, similarities: Sequence[Made[Similarity]], similarity: Made[Similarity]
+    ) -> Made[Alignment]:
         """The alignment. With held-out seeds, its confidence is a probability."""
         config, task = self._config.matching, self._whole.value
+        if config.held_out and config.abstain and task.num_seeds < FEWEST_SEEDS:
+            self._observer.warn(
+                f"Too few seeds ({task.num_seeds}) to tell right links from wrong ones: only links "
+                "next to a seed are given; candidates.parquet has the others. "
+                f"{FEWEST_SEEDS} seeds give more, and {ENOUGH_SEEDS} a calibrated confidence."
+            )
+        parents = {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
         return self._stage(
             "matching",
             "match",
             config.recipe(),
-            {"fuse": similarity.key, "task": self._whole.key},
+            {**parents, "fuse": similarity.key, "task": self._whole.key},
             Alignment,
-            lambda _: matched(task, held, similarity.value, config, self._device),
+            lambda _: matched(
+                task,
+                [(fit, made.value) for fit, made in zip(self._fits, similarities, strict=True)],
+                similarity.value,
+                config,
+                self._device,
+            ),
         )
 
 
 def matched(
     task: AlignmentTask,
-    held: IntArray,
+    every: Sequence[tuple[Fit, Similarity]],
     similarity: Similarity,
     config: MatchingConfig,
     device: torch.device,
 ) -> Alignment:
     """The links of a similarity, on the host.
 
+    The confidence is fitted on trials: alignments of the similarity of each fit, in which its
+    held-out seeds are matched like other entities. They show how often links are right.
+
     Args:
         task: The task with all seeds.
-        held: (n, 2): the held-out seeds. Their entities are matched like others, to measure how
-            often links are right.
-        similarity: The fused similarity, without the entities of the other seeds.
+        every: The fits, each with its similarity, which is without the seeds it learned from.
+        similarity: Their mean.
         config: The settings.
         device: Where to compute.
     """
-    from clusterea.matching import calibrated, fit_confidence, match, merged, without_pairs
+    from clusterea.matching import Trial, calibrated, fit_confidence, match, supported
 
-    keys, scores = _tie_keys(task, device), similarity.to(device)
+    keys = _tie_keys(task, device)
 
-    def links(seeds: IntArray) -> Alignment:
+    def links(scores: Similarity, seeds: IntArray) -> Alignment:
         how = {"method": config.method, "seed": config.seed, "structural": task.structural}
         return match(scores, keys, seeds, **how)  # type: ignore[arg-type]
 
-    if not len(held):
-        return links(task.seeds).to("cpu")
-    learned = task.with_seeds(task.seeds[~np.isin(task.seeds[:, 0], held[:, 0])])
-    tried = links(learned.seeds)
-    confidence = fit_confidence(tried, scores, learned, _tensor(held))
-    kept = without_pairs(tried, _tensor(held))
-    # Entities that were matched with a held-out entity are matched again.
-    found = merged(kept, links(np.concatenate([task.seeds, kept.links.cpu().numpy()])))
+    own = [scores.to(device) for _, scores in every]
+    found = links(own[0] if len(own) == 1 else similarity.to(device), task.seeds)
+    trials = [
+        Trial(links(scores, fit.known.value.seeds), scores, fit.known.value, _tensor(fit.held))
+        for (fit, _), scores in zip(every, own, strict=True)
+        if len(fit.held)
+    ]
+    confidence = fit_confidence(trials)
     if confidence is not None:
-        found = calibrated(found, scores, task, confidence, abstain=config.abstain)
+        found = calibrated(found, own, task, confidence, abstain=config.abstain)
+    elif config.held_out and config.abstain:
+        found = supported(found, task)
     return found.to("cpu")
 
 
@@ -345,8 +415,9 @@ def encoder_names(encodings: Sequence[Encoding]) -> dict[str, Made[Embeddings]]:
     }
 
 
-def _label(stage: str, number: int) -> str:
-    return f"{stage}, round {number}" if number else stage
+def _label(stage: str, lesson: Lesson) -> str:
+    fit = f", fit {lesson.fit + 1}" if lesson.fit else ""
+    return f"{stage}, round {lesson.round}{fit}" if lesson.round else f"{stage}{fit}"
 
 
 def _tensor(pairs: IntArray) -> Tensor:

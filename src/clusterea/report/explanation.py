@@ -84,7 +84,7 @@ class Explanation:
         if candidate.reason == "left_out":
             return f"its link to {rival} was left out by --min-confidence or --top: {sure}"
         if candidate.reason == "unsure":
-            return "dropped: it would lower the expected F1"
+            return "dropped: it is too unsure"
         return "also without a link; the matching method did not pair them"
 
     def own_and_others(self, side: Side) -> tuple[Names, Names]:
@@ -167,7 +167,7 @@ def explained(
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
-    before_cut = cache(chosen) if chosen is not None and found.is_calibrated else None
+    before_cut = None if chosen is None else cache(chosen)
     pairs: list[tuple[int, int, float | None]] = []
     for side, number in _found(benchmark, entity).items():
         own = _pairs(benchmark, given, side, number)

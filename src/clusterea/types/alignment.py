@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Measure = Literal["confidence", "score"]
-ENOUGH_SEEDS = 100  # suffice for a calibration
+ENOUGH_EXAMPLES = 90  # links of held-out seeds that suffice for a calibration
+ENOUGH_SEEDS = 100  # that have so many with the preset default; fast, with one fit, takes twice
 NOT_CALIBRATED = (
-    "The score only orders the links; it is not a probability. Calibration takes "
-    f"{ENOUGH_SEEDS:,} seeds and a preset that holds some of them out: default or fast."
+    "The score only orders the links; it is not a probability. To calibrate it takes "
+    f"{ENOUGH_SEEDS:,} seeds with the preset default, or {2 * ENOUGH_SEEDS:,} with fast."
 )
 
 
@@ -54,8 +55,8 @@ class Alignment:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether confidence is a probability, fitted on judged links."""
-        return self.examples > 0
+        """Whether confidence is a probability, fitted on enough judged links."""
+        return self.examples >= ENOUGH_EXAMPLES
 
     @property
     def measure(self) -> Measure:
@@ -69,7 +70,7 @@ class Alignment:
             return NOT_CALIBRATED
         return (
             "Confidence is the probability that a link is right, calibrated on "
-            f"{self.examples:,} links of seeds that no encoder learned from."
+            f"{self.examples:,} links of held-out seeds."
         )
 
     def to(self, device: torch.device | str) -> Alignment:
@@ -81,7 +82,7 @@ class Alignment:
 
     def at_least(self, confidence: float) -> Alignment:
         """The links with at least this confidence; entities of the others become unmatched."""
-        return self._only(self.confidence >= confidence)
+        return self.only(self.confidence >= confidence)
 
     def bounded(self, confidence: float = 0.0, top: int | None = None) -> Alignment:
         """The links with at least this confidence, and of these the `top` most confident."""
@@ -97,9 +98,9 @@ class Alignment:
 
         kept = torch.zeros_like(self.confidence, dtype=torch.bool)
         kept[self.confidence.argsort(descending=True, stable=True)[:count]] = True
-        return self._only(kept)
+        return self.only(kept)
 
-    def _only(self, kept: Tensor) -> Alignment:
+    def only(self, kept: Tensor) -> Alignment:
         """The links where the (n,) mask is true; entities of the others become unmatched."""
         import torch
 
