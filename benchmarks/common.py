@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,28 +60,40 @@ def scaled(entities: int) -> PairShape:
     )
 
 
-def folder_of(data: Path, pair: str) -> tuple[Path, float]:
-    """The folder of a pair, and its share of seeds: `contea-fr-en-10` has 10 %."""
-    named = re.fullmatch(r"(.+)-(\d\d?)", pair)
+def folder_of(data: Path, pair: str) -> tuple[Path, float | None]:
+    """The folder of a pair, and its share or number of seeds, if its name has one.
+
+    `contea-fr-en-10` has 10 % seeds, `dbp15k-zh-en-20s` has 20 seeds.
+    """
+    named = re.fullmatch(r"(.+)-(\d+)(s?)", pair)
     if named is None or (data / pair).is_dir():
-        return data / pair, SEEDS_SHARE
-    return data / named[1], int(named[2]) / 100
+        return data / pair, None
+    number = int(named[2])
+    return data / named[1], number if named[3] else number / 100
 
 
-def read_pair(data: Path | None, pair: str) -> Benchmark:
-    """A pair by name: generated, with its own split (DBP15K), or with a share of seeds.
+def read_pair(data: Path | None, pair: str, seed: int = 0) -> Benchmark:
+    """A pair by name: generated, with its own split, or with a share or number of random seeds.
 
-    The seeds are the first links of the file on IDS and DBP1M, and random ones elsewhere.
+    DBP15K has its own split. On IDS and DBP1M, the seeds are the first links of the file. If the
+    name has a share or number (`folder_of`), and on all other pairs, the seeds are random links,
+    which depend on `seed`.
     """
     if pair.endswith(GENERATED):
         return generated(SHAPES[pair.removesuffix(GENERATED)])
     if data is None:
         raise SystemExit(f"{pair}: --data must name the folder that holds it.")
-    folder, share = folder_of(data, pair)
-    if pair.startswith("dbp15k"):
+    folder, asked = folder_of(data, pair)
+    if asked is None and pair.startswith("dbp15k"):
         return clusterea.load(folder)
-    split = "first" if pair.startswith(("ids", "dbp1m")) else "random"
-    return clusterea.load(folder, split=split, seeds_share=share)
+    if asked is None and pair.startswith(("ids", "dbp1m")):
+        return clusterea.load(folder, split="first", seeds_share=SEEDS_SHARE)
+    whole = clusterea.load(folder)
+    links = np.concatenate([whole.task.seeds, whole.test_links])
+    links = links[np.random.default_rng(seed).permutation(len(links))]
+    asked = SEEDS_SHARE if asked is None else asked
+    count = round(asked * len(links)) if asked < 1 else int(asked)
+    return replace(whole, task=whole.task.with_seeds(links[:count]), test_links=links[count:])
 
 
 # ---- costs
@@ -159,7 +172,7 @@ def costs(stages: Iterable[Mapping[str, Any]]) -> Record:
     every = list(stages)
     seconds: dict[str, float] = {}
     for stage in every:
-        name = re.sub(r", (round \d+|all seeds)$", "", stage["stage"]).removesuffix("-reverse")
+        name = re.sub(r"(, round \d+)?(, fit \d+)?$", "", stage["stage"]).removesuffix("-reverse")
         seconds[name] = seconds.get(name, 0.0) + stage["seconds"]
     gpu = max((stage["peak_gpu_bytes"] or 0 for stage in every), default=0)
     host = max((stage["peak_host_bytes"] for stage in every), default=0)

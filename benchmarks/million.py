@@ -67,7 +67,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         data, run, share = Path(scratch) / "data", Path(scratch) / "run", 0.3
         if arguments.data:
-            data, share = folder_of(arguments.data, arguments.pair)
+            data, asked = folder_of(arguments.data, arguments.pair)
+            share = asked or share
         else:
             command("generate", data, "--like", arguments.pair.removesuffix(GENERATED))
         split = "random" if arguments.pair.startswith("debian") else "first"

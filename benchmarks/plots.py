@@ -56,6 +56,7 @@ class Panel:
     y_limits: tuple[float, float] | None = None
     log_x: bool = False
     log_y: bool = False
+    ticks: Sequence[float] = ()  # of x; none: a tick at each point
 
 
 def small_multiples(
@@ -116,7 +117,8 @@ def _draw(axes: Any, panel: Panel, looks: Mapping[str, Look]) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_locator(ticker.NullLocator())
-    ticks = sorted({point.x for points in panel.lines.values() for point in points})
+    every = {point.x for points in panel.lines.values() for point in points}
+    ticks = panel.ticks or sorted(every)
     axes.set_xticks(ticks, [_short(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     if panel.y_limits:

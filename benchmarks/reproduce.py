@@ -9,8 +9,8 @@
 A run that has a record is skipped, unless `--again`. Pairs: see `common.read_pair`. All rows use
 the `paper` preset; `--set` changes it. Rows of one pair and seed share training and mini-batches:
 each record has the full cost, up to the similarity, without METIS, which `align` runs beside
-training. `--write` makes `docs/results.md`, `docs/results.tsv` and the tables in other documents
-(`results_page.TABLES_IN`) from all records.
+training. `--write` makes `docs/results.md`, `docs/results.tsv`, the tables in other documents
+(`results_page.TABLES_IN`) and the plot of `docs/few-seeds.md` from all records.
 
 `oracle filter` is no result. It removes from each mini-batch, with the *test* links, the entities
 whose counterpart is in another one. The authors' release does that before Sinkhorn.

@@ -41,7 +41,10 @@ CODE = [
     *("README.md", "docs/extending.md", "docs/fusion.md", "docs/generator.md"),
     "docs/python.md",
 ]
-WITH_TABLES = ["README.md", "docs/speed.md", "docs/beyond.md", "docs/training.md"]
+WITH_TABLES = [
+    *("README.md", "docs/speed.md", "docs/beyond.md", "docs/training.md"),
+    "docs/few-seeds.md",
+]
 SHELL = ("awk ", "head ", "tail ", "test ")  # what a tutorial may need besides clusterea
 QUICK = ["--set", "training.epochs=1", "--set", "training.dimension=16", "--device", "cpu"]
 # More links than the tutorial's 700, and names that are in it.
@@ -318,6 +321,12 @@ def test_the_results_are_what_the_records_say(tmp_path: Path) -> None:
     for name in (*WITH_TABLES, "docs/results.md", "docs/results.tsv"):
         written = (tmp_path / name).read_text()
         assert written == (ROOT / name).read_text(), "run `benchmarks/reproduce.py --write`"
+    drawn, kept = (
+        (folder / "docs/images/few_seeds.svg").read_text() for folder in (tmp_path, ROOT)
+    )
+    by = [re.findall(r"<dc:title>(.*)</dc:title>", plot) for plot in (drawn, kept)]
+    if by[0] == by[1]:  # another version of matplotlib draws other bytes
+        assert drawn == kept, "run `benchmarks/reproduce.py --write`"
 
 
 FIGURE = re.compile(r"([\d,.]+)[^\d<]*<!-- figure: (\S+) (.*?)(\S+) -->")  # benchmarks/README.md
@@ -378,6 +387,22 @@ def test_measured_figures_are_marked_or_generated(document: Path) -> None:
     for found in MEASURED.finditer(text):
         around = text[max(found.start() - 40, 0) : found.end() + 40]
         assert any(given in around for given in GIVEN), f"mark {found[0]!r} in: {around}"
+
+
+def test_numbers_of_seeds_in_the_documents_are_those_of_the_code() -> None:
+    from clusterea.pipeline.learning import ENOUGH, FEWEST_SEEDS, MOST_HELD_OUT
+    from clusterea.types.alignment import ENOUGH_EXAMPLES, ENOUGH_SEEDS
+
+    text = (ROOT / "docs/few-seeds.md").read_text()
+    assert f"| 1 to {FEWEST_SEEDS - 1} |" in text
+    assert f"| {FEWEST_SEEDS} to {ENOUGH_SEEDS - 1} |" in text
+    assert f"| {ENOUGH_SEEDS} or more |" in text
+    text = (ROOT / "docs/matching.md").read_text()
+    assert f"A confidence takes {ENOUGH_EXAMPLES} links" in text
+    assert f"| at least {ENOUGH / MOST_HELD_OUT:,.0f}, and" in text
+    assert f"| the share, at least {ENOUGH} |" in text
+    assert f"| the share, at least {ENOUGH // 2}, at most half of the seeds |" in text
+    assert f"| fewer than {FEWEST_SEEDS} | 1 | none |" in text
 
 
 def test_the_settings_page_has_every_setting_and_symbol(settings_page: ModuleType) -> None:
