@@ -264,9 +264,15 @@ class TestMatching:
         ):
             MatchingConfig(held_out=share)
 
-    def test_all_of_it_counts(self) -> None:
+    @pytest.mark.parametrize("fits", [0, 3])
+    def test_fits_out_of_range(self, fits: int) -> None:
+        with pytest.raises(InputError, match=f"fits must be 1 or 2. Got {fits}"):
+            MatchingConfig(fits=fits)
+
+    def test_all_of_it_counts_but_the_fits_which_are_inputs(self) -> None:
         base = MatchingConfig()
-        assert set(base.recipe()) == {field.name for field in fields(base)}
+        assert {*base.recipe(), "fits"} == {field.name for field in fields(base)}
+        assert "fits" not in base.recipe()
 
 
 class TestStages:

@@ -296,6 +296,15 @@ class TestManifest:
         with pytest.raises(DataError, match="run.json: has settings of another version"):
             _ = Manifest.read(tmp_path).config
 
+    def test_a_setting_that_is_missing_has_no_default(self, tmp_path: Path) -> None:
+        config = json.loads(json.dumps(preset("default", 300).to_dict()))
+        Manifest(tmp_path, self.VALUES | {"config": config}).write()
+        assert Manifest.read(tmp_path).config == preset("default", 300)
+        del config["matching"]["fits"]
+        Manifest(tmp_path, self.VALUES | {"config": config}).write()
+        with pytest.raises(DataError, match="run.json: has settings of another version"):
+            _ = Manifest.read(tmp_path).config
+
 
 class TestWhoseFolder:
     """A run goes on in its own folder, and takes nobody else's."""

@@ -31,7 +31,7 @@ def match(
     abstain: Annotated[
         bool | None,
         typer.Option(
-            help="Drop links that lower the expected F1. Needs held-out seeds.",
+            help="Drop links that are too unsure, where the preset holds out seeds.",
             show_default="the run's",
         ),
     ] = None,

@@ -114,7 +114,7 @@ def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -
         "samplers": list(config.samplers),
         "num_batches": config.sampling.num_batches if config.samplers else 1,
         "candidates": config.fusion.candidates,
-        "self_training_rounds": config.self_training.rounds,
+        "self_training_rounds": _num_rounds(task, config),
         "matching": config.matching.method,
         "held_out_seeds": sum(num_held_out(task, config)),
         "fits": len(num_held_out(task, config)),
@@ -143,12 +143,17 @@ def _encoders(config: Config) -> str:
 
 
 def _rounds(task: AlignmentTask, config: Config) -> list[str]:
-    rounds = config.self_training
-    if num_passes(task, config, trained=False) == 1:
+    rounds = _num_rounds(task, config)
+    if not rounds:
         return []
-    if rounds.are_few(task.num_seeds, task.num_entities):
-        return [f"Rounds     {rounds.rounds} of self-training at most: seeds are few"]
-    return [f"Rounds     {min(rounds.trained_rounds, rounds.rounds)} of self-training"]
+    if config.self_training.are_few(task.num_seeds, task.num_entities):
+        return [f"Rounds     {rounds} of self-training at most: seeds are few"]
+    return [f"Rounds     {rounds} of self-training"]
+
+
+def _num_rounds(task: AlignmentTask, config: Config) -> int:
+    """The rounds of self-training; where seeds are few, at most."""
+    return (num_passes(task, config, trained=False) - 1) // config.self_training.folds
 
 
 def _calibration(task: AlignmentTask, config: Config) -> str:
@@ -218,7 +223,7 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
         # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
         # half of the entities.
         learned = task.num_seeds
-        if passes > 1:
+        if num_passes(task, config, trained=False) > 1:
             epochs = config.self_training.epochs or epochs
             learned = max(2 * learned, min(sizes) // 2)
         seeds = min(encoder.seeds_per_step or learned, learned)

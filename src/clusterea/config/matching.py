@@ -16,16 +16,17 @@ class MatchingConfig:
     """What `match` does."""
 
     method: MethodName = "one-to-one"
-    held_out: float = 0.0  # share of seeds held out to fit the confidence, at least; 0: no fit
-    fits: int = 2  # where seeds are few: runs of everything, each with other seeds held out
-    abstain: bool = True  # where seeds are held out: drop links that lower the expected F1
+    held_out: float = 0.0  # share of seeds held out to fit the confidence; more if they are few
+    fits: int = 2  # where seeds are few: runs of everything, with other seeds held out; 1 or 2
+    abstain: bool = True  # drop links that are too unsure; only where `held_out` is not 0
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
         check_choice("matching method", self.method, MethodName)
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out must be a number in [0, 1). Got {self.held_out} instead.")
-        check_least("fits", self.fits, 1)
+        if self.fits not in (1, 2):
+            raise InputError(f"fits must be 1 or 2. Got {self.fits} instead.")
         check_least("seed", self.seed, 0)
 
     def recipe(self) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def align(
     """Finds which entities of two graphs are the same.
 
     Self-training repeats encoding, sampling and fusion. Each round learns from the seeds and from
-    the most probable matches of the last round (pseudo-seeds). With few seeds, all this is done
-    twice, each time with other seeds held out, and the two similarities are averaged.
+    the most probable matches of the last round (pseudo-seeds). Where seeds are few, all this
+    may be done twice, each time with other seeds held out; the two similarities are averaged.
 
     Args:
         task: Two graphs and the seeds.
@@ -113,7 +113,8 @@ def _learned(
             left = run.trained_rounds
         left = None if left is None else left - 1
         learned = lessons(fit, found, len(rounds), config.folds, config.seed)
-        before = encodings if has_all else []
+        before = encodings if has_all and len(found.value) else []
+        left = left if len(found.value) else 0  # with the seeds alone, once is enough
         del encodings, partitions, similarity  # gigabytes of the round before
     if until == "train":
         return _Learned(rounds, encodings, {}, None)
@@ -122,6 +123,8 @@ def _learned(
         return _Learned(rounds, encodings, partitions, None)
     partitions = run.sample(learned[0], encodings[0], run.used_samplers)
     similarity = run.fuse(fit, learned[0], [*before, *encodings], partitions, check=False)
+    if fit.number:  # the result has those of the first fit, and they take gigabytes
+        return _Learned(rounds, [], {}, similarity)
     return _Learned(rounds, encodings, partitions, similarity)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FEWEST_SEEDS = 50  # with fewer, none are held out
 ENOUGH = 200  # held-out seeds that suffice
-MOST_HELD_OUT = 0.1  # share of the seeds that a single fit may hold out, if not asked for more
+MOST_HELD_OUT = 0.1  # share of the seeds that is no loss, so that one fit is enough
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +65,10 @@ def num_held_out(task: AlignmentTask, config: Config) -> list[int]:
 
 
 def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
-    """The fits of a run: one where seeds are plenty, otherwise two (cross-fitting).
+    """The fits of a run: one where seeds are plenty, otherwise as many as the setting says.
 
-    Each fit holds out seeds that the other one learns from. So every seed is learned from, and
-    those that are held out show how often links are right.
+    With two (cross-fitting), each holds out seeds that the other one learns from. So every seed is
+    learned from, and those that are held out show how often links are right.
     """
     matching = config.matching
     whole = task.value.in_order()
@@ -102,7 +102,7 @@ def lessons(fit: Fit, found: Made[Links], number: int, folds: int, seed: int) ->
     """
     known, seeds = fit.known, fit.known.value.seeds
     if not len(found.value):
-        return [Lesson(known, number, fit=fit.number)]
+        return [Lesson(known, fit=fit.number)]
     links = found.value.pairs.numpy()
     is_new = ~np.isin(links[:, 0], seeds[:, 0]) & ~np.isin(links[:, 1], seeds[:, 1])
     links = links[is_new]

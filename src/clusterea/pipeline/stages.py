@@ -342,14 +342,8 @@ class Stages:
     ) -> Made[Alignment]:
         """The alignment. With held-out seeds, its confidence is a probability."""
         config, task = self._config.matching, self._whole.value
-        if config.held_out and config.abstain and task.num_seeds < FEWEST_SEEDS:
-            self._observer.warn(
-                f"Too few seeds ({task.num_seeds}) to tell right links from wrong ones: only links "
-                "next to a seed are given; candidates.parquet has the others. "
-                f"{FEWEST_SEEDS} seeds give more, and {ENOUGH_SEEDS} a calibrated confidence."
-            )
         parents = {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
-        return self._stage(
+        made = self._stage(
             "matching",
             "match",
             config.recipe(),
@@ -363,6 +357,14 @@ class Stages:
                 self._device,
             ),
         )
+        if config.held_out and config.abstain and not made.value.examples:
+            enough = ENOUGH_SEEDS if config.fits > 1 else 2 * ENOUGH_SEEDS
+            self._observer.warn(
+                f"Too few seeds ({task.num_seeds:,}) to tell right links from wrong ones: only "
+                "links next to a seed are given; candidates.parquet has the others. About "
+                f"{FEWEST_SEEDS} seeds give more, and {enough} a calibrated confidence."
+            )
+        return made
 
 
 def matched(

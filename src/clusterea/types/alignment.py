@@ -21,7 +21,7 @@ ENOUGH_EXAMPLES = 90  # links of held-out seeds that suffice for a calibration
 ENOUGH_SEEDS = 100  # that have so many with the preset default; fast, with one fit, takes twice
 NOT_CALIBRATED = (
     "The score only orders the links; it is not a probability. To calibrate it takes "
-    f"{ENOUGH_SEEDS:,} seeds with the preset default, or {2 * ENOUGH_SEEDS:,} with fast."
+    f"about {ENOUGH_SEEDS:,} seeds with the preset default, or {2 * ENOUGH_SEEDS:,} with fast."
 )
 
 

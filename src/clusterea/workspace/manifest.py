@@ -92,7 +92,10 @@ class Manifest:
     def config(self) -> Config:
         """The settings of the run."""
         try:
-            return Config.from_dict(self.values["config"])
+            config = Config.from_dict(self.values["config"])
+            if _text(config.to_dict()) != _text(self.values["config"]):
+                raise KeyError("a setting")  # without it, its default would be taken
+            return config
         except (KeyError, TypeError, AttributeError, InputError) as error:
             raise DataError(
                 self.path(self.folder), f"has settings of another version; {AGAIN}"
@@ -103,6 +106,10 @@ class Manifest:
         """The `--min-confidence` and `--top` of `alignment.tsv`."""
         asked = self.values.get("bounds", {})
         return asked.get("min_confidence", 0.0), asked.get("top")
+
+
+def _text(values: Any) -> str:
+    return json.dumps(values, sort_keys=True)
 
 
 def _is_same_run(before: Mapping[str, Any], described: Mapping[str, Any]) -> bool:
