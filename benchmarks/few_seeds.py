@@ -89,14 +89,14 @@ def shares_table(records: Sequence[Record], best: Mapping[str, float]) -> list[s
 
 
 def counts_table(records: Sequence[Record]) -> list[str]:
-    """H@1, precision and recall of `default` over the number of seeds: pairs as `NAME-20s`."""
+    """H@1, precision and recall of `fast` over the number of seeds: pairs as `NAME-20s`."""
     named = (re.fullmatch(r"(.+)-(\d+)s", each["pair"]) for each in records)
     counts = sorted({*COUNTS, *(int(each[2]) for each in named if each and each[1] in PAIRS)})
     lines = []
     for count in counts:
         cells = []
         for pair in PAIRS:
-            own = of_row(records, "default", f"{pair}-{count}s")
+            own = of_row(records, "fast", f"{pair}-{count}s")
             figures = (hits, share_right, recall)
             cells.append(" / ".join(shown(own, each) for each in figures) if own else NONE)
         lines.append([f"{count:,}", *cells])
