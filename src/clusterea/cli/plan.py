@@ -223,15 +223,14 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
         # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
         # half of the entities.
         learned = task.num_seeds
-        if num_passes(task, config, trained=False) > 1:
+        if _num_rounds(task, config):
             epochs = config.self_training.epochs or epochs
             learned = max(2 * learned, min(sizes) // 2)
         seeds = min(encoder.seeds_per_step or learned, learned)
         steps = epochs * passes * -(-learned // max(seeds, 1))
         touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
         seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
-    passes = num_passes(task, config, trained=False)
-    fusions = 1 + (passes - 1) // config.self_training.folds
+    fusions = 1 + _num_rounds(task, config)
     free = task.num_undecided
     cells = free.source * free.target
     if kind == "cpu" and config.fusion.search == "approximate":

@@ -55,6 +55,11 @@ class Config:
             f"rounds of self-training: {self.self_training.rounds}; seed: {self.fusion.seed})"
         )
 
+    @property
+    def has_trained(self) -> bool:
+        """Whether some encoder is trained."""
+        return any(isinstance(each, TrainingConfig) for each in self.encoders())
+
     def to_dict(self) -> dict[str, Any]:
         """Every field of every section."""
         return asdict(self)

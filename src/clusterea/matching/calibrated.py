@@ -17,7 +17,7 @@ from clusterea.matching.calibration import (
     calibrate_held_out,
     held_out,
 )
-from clusterea.matching.features import FEATURES, link_features
+from clusterea.matching.features import FEATURES, link_features, partners
 from clusterea.types import Alignment, AlignmentTask, Pair, Similarity
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
@@ -130,9 +130,7 @@ def supported(alignment: Alignment, task: AlignmentTask) -> Alignment:
         task: With all seeds.
     """
     links = alignment.links
-    seeds = torch.tensor(task.seeds, device=links.device)
-    partner = links.new_full((task.num_entities.source,), -1)
-    partner[seeds[:, 0]] = seeds[:, 1]
+    partner = partners(links[:0], task.seeds, task.num_entities.source)
     edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
     at, _, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
     return alignment.only(at.bincount(minlength=len(links)) > 0)

@@ -51,7 +51,7 @@ def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) ->
     edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, device))
     degrees = edges.map(LabeledEdges.num_neighbors)
     own = Pair(degrees.source[links[:, 0]], degrees.target[links[:, 1]])
-    partner = _partners(links, task.seeds, sizes.source)
+    partner = partners(links, task.seeds, sizes.source)
     matched, rare = _matched_neighbors(links, edges, degrees, partner)
     return torch.stack(
         [
@@ -104,7 +104,7 @@ def _rivals(
     return torch.where(is_alone, second[entities], first[entities])
 
 
-def _partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
+def partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     """(source entities,): the partner by link or seed; -1 for none."""
     known = torch.tensor(seeds, device=links.device)
     partner = links.new_full((size,), -1)

@@ -49,9 +49,8 @@ def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
 def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
     """How many times an encoder runs at most: in the first pass, and in each fold of a round."""
     rounds = config.self_training
-    has_trained = any(isinstance(each, TrainingConfig) for each in config.encoders())
     has_labels = any(isinstance(each, PropagationConfig) for each in config.encoders())
-    last = min(rounds.trained_rounds, rounds.rounds) if has_trained else 0
+    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 0
     is_few = rounds.are_few(task.num_seeds, task.num_entities)
     if not rounds.rounds or not (last or is_few):
         return 1
@@ -70,15 +69,14 @@ def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
     rounds, encoders = config.self_training, config.encoders()
     own = [output_width(each) for each in encoders]
     is_few = task is None or rounds.are_few(task.num_seeds, task.num_entities)
-    has_trained = any(isinstance(each, TrainingConfig) for each in encoders)
-    if not rounds.rounds or not (is_few or has_trained):
+    if not rounds.rounds or not (is_few or config.has_trained):
         return own
     if is_few and rounds.features:
         own = [
             rounds.features if isinstance(each, PropagationConfig) else width
             for each, width in zip(encoders, own, strict=True)
         ]
-    last = min(rounds.trained_rounds, rounds.rounds) if has_trained else 1
+    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 1
     return own * (rounds.folds * last)
 
 

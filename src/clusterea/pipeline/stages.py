@@ -145,22 +145,18 @@ class Stages:
         return config.rounds > 0 and config.are_few(task.num_seeds, task.num_entities)
 
     @property
-    def _has_trained(self) -> bool:
-        return any(isinstance(each, TrainingConfig) for each in self._config.encoders())
-
-    @property
     def rounds_ahead(self) -> int | None:
         """How many rounds there will be, as known before the first pass; None: not known."""
         if self._goes_on:
             return None
-        has_rounds = self._config.self_training.rounds > 0 and self._has_trained
+        has_rounds = self._config.self_training.rounds > 0 and self._config.has_trained
         return self.trained_rounds if has_rounds else 0
 
     @property
     def trained_rounds(self) -> int:
         """The number of last rounds, which have all encoders; the first pass counts too."""
         config = self._config.self_training
-        return max(1, min(config.trained_rounds if self._has_trained else 1, config.rounds))
+        return max(1, min(config.trained_rounds if self._config.has_trained else 1, config.rounds))
 
     def are_last(self, fit: Fit, rounds: Sequence[Round]) -> bool:
         """Whether the last rounds begin after these: too few pairs to learn from are new.
@@ -333,8 +329,7 @@ class Stages:
             every = [each.value.to(self._device) for each in similarities]
             return mean(every, self._whole.value.seeds).to("cpu")
 
-        parents = {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
-        parents["task"] = self._whole.key
+        parents = {**_by_fit(similarities), "task": self._whole.key}
         return self._stage("fusion of both fits", "fuse", {}, parents, Similarity, make)
 
     def match(
@@ -342,12 +337,11 @@ class Stages:
     ) -> Made[Alignment]:
         """The alignment. With held-out seeds, its confidence is a probability."""
         config, task = self._config.matching, self._whole.value
-        parents = {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
         made = self._stage(
             "matching",
             "match",
             config.recipe(),
-            {**parents, "fuse": similarity.key, "task": self._whole.key},
+            {**_by_fit(similarities), "fuse": similarity.key, "task": self._whole.key},
             Alignment,
             lambda _: matched(
                 task,
@@ -415,6 +409,11 @@ def encoder_names(encodings: Sequence[Encoding]) -> dict[str, Made[Embeddings]]:
         "train" if not index else f"train-{index + 1}": each.embeddings
         for index, each in enumerate(encodings)
     }
+
+
+def _by_fit(similarities: Sequence[Made[Similarity]]) -> dict[str, str]:
+    """The keys of the fits' similarities, as parents."""
+    return {f"fuse-{number}": made.key for number, made in enumerate(similarities, start=1)}
 
 
 def _label(stage: str, lesson: Lesson) -> str:
