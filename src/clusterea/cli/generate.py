@@ -11,13 +11,15 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
-from clusterea.data.synthetic import SHAPES, check_free, write_openea
+from clusterea.data.synthetic import SHAPES, LabelShape, check_free, write_openea
 from clusterea.data.synthetic import generate as generate_pair
 from clusterea.errors import InputError, unknown_name
 from clusterea.types import Pair
 
 N = TypeVar("N", int, float)
 _PANEL = "Shape (one number for both sides, or SOURCE,TARGET)"
+_LABELS = "Labels (each of the shares implies --labels)"
+_DEFAULT = LabelShape()
 
 
 def generate(
@@ -53,6 +55,38 @@ def generate(
             rich_help_panel=_PANEL,
         ),
     ] = None,
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="Write labels of the entities too.", rich_help_panel=_LABELS),
+    ] = False,
+    missing_labels: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Share of each side's entities that have no label.",
+            show_default=str(_DEFAULT.missing),
+            rich_help_panel=_LABELS,
+        ),
+    ] = None,
+    ambiguous_labels: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Share of entities that have the same label as another entity.",
+            show_default=str(_DEFAULT.ambiguous),
+            rich_help_panel=_LABELS,
+        ),
+    ] = None,
+    label_noise: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Share of each side's labels that are changed: a typo, other word order, a word "
+            "dropped, or a qualifier such as (band) added.",
+            show_default=str(_DEFAULT.noise),
+            rich_help_panel=_LABELS,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed: same seed, same files.")] = 0,
 ) -> None:
     """Generates two graphs with a known alignment, as an OpenEA folder.
@@ -82,10 +116,13 @@ def generate(
     if kept_share is not None:
         changes["kept_share"] = _numbers("--kept-share", kept_share, float)
     shape = replace(shape, **changes)  # all at once: some changes are only valid together
+    shares = {"missing": missing_labels, "ambiguous": ambiguous_labels, "noise": label_noise}
+    given = {name: share for name, share in shares.items() if share is not None}
+    label_shape = LabelShape(**given) if labels or given else None
     sizes = f"{shape.entities.source:,} and {shape.entities.target:,}"
     with ERRORS.status(f"Making {sizes} entities …"):
         try:
-            benchmark = generate_pair(shape, seed)
+            benchmark = generate_pair(shape, seed, label_shape)
         except MemoryError:
             raise InputError(f"{sizes} entities are more than this machine can hold.") from None
         write_openea(benchmark, out)
@@ -96,6 +133,11 @@ def generate(
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{benchmark.task.num_seeds:,} links"
     )
+    if benchmark.labels is not None:
+        from clusterea.report.readable import percent
+
+        source_share, target_share = benchmark.labels.map(lambda texts: percent(texts.share))
+        OUTPUT.print(f"  labels for {source_share} and {target_share} of entities")
     OUTPUT.print(f"Look at it: clusterea info {escape(str(out))} --seeds-share 0.3", soft_wrap=True)
 
 

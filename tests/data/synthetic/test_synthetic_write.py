@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from clusterea.data import load
-from clusterea.data.synthetic import SHAPES, PairShape, generate, write_openea
+from clusterea.data.synthetic import SHAPES, LabelShape, PairShape, generate, write_openea
 from clusterea.errors import InputError
-from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair, Texts
 
 SHAPE = PairShape(Pair(304, 257), Pair(1_200, 900), Pair(20, 15), 0.8, Pair(0.9, 0.8))
 PARTS = ("train", "valid", "test")
@@ -150,6 +150,43 @@ def test_test_links_are_written_with_the_seeds_and_no_dangling_if_unknown(tmp_pa
 def test_names_that_would_break_a_line_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="free of tabs and line breaks"):
         write_openea(tiny(["a", name, "c"]), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_are_written_in_another_order_and_change_no_other_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    labeled = generate(SHAPE, 5, LabelShape(missing=0.25))
+    write_openea(labeled, tmp_path / "out")
+    assert labeled.labels is not None
+    for number, names, labels in zip((1, 2), labeled.names, labeled.labels, strict=True):
+        written = lines(tmp_path / "out" / f"labels_{number}")
+        expected = [
+            f"{names[entity]}\t{text}" for entity in range(len(names)) for text in labels.of(entity)
+        ]
+        assert len(expected) == pytest.approx(0.75 * len(names), abs=1)
+        assert sorted(written) == sorted(expected)
+        places = [expected.index(line) for line in written]
+        assert abs(np.corrcoef(places, np.arange(len(places)))[0, 1]) < 4 / np.sqrt(len(places))
+    others = contents(tmp_path / "out")
+    del others["labels_1"], others["labels_2"]
+    assert others == contents(folder)
+
+
+def test_several_labels_of_an_entity_keep_their_order(tmp_path: Path) -> None:
+    many = [f"Z{number}" for number in (3, 1, 2)]
+    labels = Pair(Texts.of_lists([["A"], [], many]), Texts.of_lists([[], [], []]))
+    write_openea(tiny(["a", "b", "c"], labels=labels), tmp_path / "out")
+    written = lines(tmp_path / "out" / "labels_1")
+    assert [line for line in written if line.startswith("c")] == [f"c\t{text}" for text in many]
+    assert len(written) == 4
+    assert lines(tmp_path / "out" / "labels_2") == []
+
+
+def test_labels_that_would_break_a_line_are_refused(tmp_path: Path) -> None:
+    labels = Pair(Texts.of_lists([["A"], [], []]), Texts.of_lists([["B"], ["C\tD"], []]))
+    with pytest.raises(InputError, match="labels must be free of tabs and line breaks"):
+        write_openea(tiny(["a", "b", "c"], labels=labels), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

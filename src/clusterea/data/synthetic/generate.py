@@ -7,21 +7,22 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from clusterea.data.synthetic.labels import LabelShape, draw_labels
 from clusterea.data.synthetic.shapes import PairShape
 from clusterea.data.synthetic.views import draw_view
 from clusterea.data.synthetic.world import World, draw_world
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
 
 
-def generate(shape: PairShape, seed: int) -> Benchmark:
+def generate(shape: PairShape, seed: int, labels: LabelShape | None = None) -> Benchmark:
     """A benchmark of exactly the sizes of `shape`, all its links as seeds.
 
-    The same seed gives the same benchmark. Ids, names and all orders are shuffled on each side
-    by itself, so that nothing but the structure tells who is who.
+    The same seed gives the same benchmark, and labels change nothing else in it. Ids, names and all
+    orders are shuffled on each side by itself, so that only structure and labels tell who is who.
     """
-    world_rng, source_rng, target_rng, link_rng = (
+    world_rng, source_rng, target_rng, link_rng, label_rng = (
         np.random.Generator(np.random.PCG64(child))
-        for child in np.random.SeedSequence(seed).spawn(4)
+        for child in np.random.SeedSequence(seed).spawn(5)
     )
     world = draw_world(shape, world_rng)
     sides = Pair(
@@ -41,6 +42,9 @@ def generate(shape: PairShape, seed: int) -> Benchmark:
         relation_names=sides.map(lambda side: side.relation_names),
         dangling=sides.map(lambda side: np.sort(side.ids[common:])),
         format="generated",
+        labels=None
+        if labels is None
+        else draw_labels(world.population, sides.map(lambda side: side.ids), labels, label_rng),
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clusterea.errors import InputError
-from clusterea.types import Benchmark, IntArray, Names
+from clusterea.types import Benchmark, IntArray
 
 FOLDS = 5
 _TEXT = pa.large_string()
@@ -25,12 +25,14 @@ def write_openea(benchmark: Benchmark, folder: Path, *, seed: int = 0) -> None:
     links is for validation and the rest for testing. Seeds and test links are split alike.
 
     Raises:
-        InputError: `folder` exists and is not empty, or a name holds a tab or a line break.
+        InputError: `folder` exists and is not empty, or a name or a label holds a tab or a line
+            break.
     """
     folder = check_free(folder)
     for names in (*benchmark.names, *benchmark.relation_names):
-        if pc.any(pc.match_substring_regex(names.arrow, r"[\t\r\n]")).as_py():
-            raise InputError("names must be free of tabs and line breaks. Got some with instead.")
+        _check_lines(names.arrow, "names")
+    for labels in benchmark.labels or ():
+        _check_lines(labels.values, "labels")
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
         partial.mkdir(parents=True)
@@ -55,8 +57,15 @@ def check_free(folder: Path) -> Path:
     return folder
 
 
+def _check_lines(texts: pa.Array, what: str) -> None:
+    if pc.any(pc.match_substring_regex(texts, r"[\t\r\n]")).as_py():
+        raise InputError(f"{what} must be free of tabs and line breaks. Got some with instead.")
+
+
 def _write_files(benchmark: Benchmark, folder: Path, seed: int) -> None:
-    names, relation_names = benchmark.names, benchmark.relation_names
+    names, relation_names = (
+        pair.map(lambda each: each.arrow) for pair in (benchmark.names, benchmark.relation_names)
+    )
     for number, graph, entities, relations in zip(
         (1, 2), benchmark.task.graphs, names, relation_names, strict=True
     ):
@@ -77,20 +86,26 @@ def _write_files(benchmark: Benchmark, folder: Path, seed: int) -> None:
             _write_lines(fold_folder / f"{name}_links", links[part], *names)
     if benchmark.dangling is not None:
         for number, ids, entities in zip((1, 2), benchmark.dangling, names, strict=True):
-            alphabetical = pc.array_sort_indices(entities.arrow.take(pa.array(ids))).to_numpy()
+            alphabetical = pc.array_sort_indices(entities.take(pa.array(ids))).to_numpy()
             _write_lines(folder / f"dangling_{number}", ids[alphabetical][:, None], entities)
+    if benchmark.labels is not None:
+        for number, labels, entities in zip((1, 2), benchmark.labels, names, strict=True):
+            shuffled = rng.permutation(labels.num_entities)  # an entity's labels keep their order
+            ordered = labels.take(shuffled)
+            rows = np.column_stack([shuffled[ordered.owners], np.arange(len(ordered.values))])
+            _write_lines(folder / f"labels_{number}", rows, entities, ordered.values)
 
 
-def _write_lines(path: Path, rows: IntArray, *columns: Names) -> None:
-    """One line a row: the names of its ids, tab-separated."""
-    *front, last = [names.arrow for names in columns]
+def _write_lines(path: Path, rows: IntArray, *columns: pa.Array) -> None:
+    """One line a row: the texts of its ids, tab-separated, each from its own column."""
+    *front, last = columns
     last = pc.binary_join_element_wise(last, pa.scalar("\n", _TEXT), pa.scalar("", _TEXT))
     with path.open("wb") as file:
         for start in range(0, len(rows), _ROWS):
             block = rows[start : start + _ROWS]
             cells = [
-                names.take(pa.array(block[:, column]))
-                for column, names in enumerate([*front, last])
+                texts.take(pa.array(block[:, column]))
+                for column, texts in enumerate([*front, last])
             ]
             lines = pc.binary_join_element_wise(*cells, pa.scalar("\t", _TEXT))
             for chunk in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
