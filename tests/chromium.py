@@ -77,14 +77,14 @@ class Browser:
 
     def open(
         self,
-        path: Path,
+        path: Path | str,
         *,
         width: int = 1200,
         height: int = 900,
         dark: bool = False,
         before: str = "",
     ) -> Page:
-        """The page in a new tab, loaded; `before` is a script that runs before its own."""
+        """The file or address in a new tab, loaded; `before` runs before the page's scripts."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         return Page(self, session, path, width=width, height=height, dark=dark, before=before)
@@ -139,7 +139,7 @@ class Page:
         self,
         browser: Browser,
         session: str,
-        path: Path,
+        path: Path | str,
         *,
         width: int,
         height: int,
@@ -153,8 +153,10 @@ class Page:
         self.resize(width, height)
         self.set_dark(dark)
         self._call("Page.addScriptToEvaluateOnNewDocument", source=before)
-        self._call("Page.navigate", url=path.resolve().as_uri())
-        self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
+        url = path if isinstance(path, str) else path.resolve().as_uri()
+        self._call("Page.navigate", url=url)
+        scheme = json.dumps(url.partition(":")[0] + ":")
+        self.wait_for(f"document.readyState === 'complete' && location.protocol === {scheme}")
 
     def resize(self, width: int, height: int) -> None:
         self._call(
@@ -217,8 +219,9 @@ class Page:
         self._call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
-        """`Enter` or `Tab`, wherever the focus is."""
-        code, text = {"Enter": (13, "\r"), "Tab": (9, "")}[key]
+        """`Enter`, `Tab`, `Backspace`, a letter or a digit, wherever the focus is."""
+        known = {"Enter": (13, "\r"), "Tab": (9, ""), "Backspace": (8, ""), "Escape": (27, "")}
+        code, text = known.get(key) or (ord(key.upper()), key)
         for kind in ("keyDown", "keyUp"):
             self._call(
                 "Input.dispatchKeyEvent",
