@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test quick torture check format bench docs clean
+.PHONY: help install demo test quick torture check format bench docs screenshots clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,11 +22,12 @@ $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
-demo: install ## generate a pair of graphs and align it
+demo: install ## generate a pair of graphs and align it: with seeds, and with names instead
 	@rm -rf demo
-	$(BIN)/clusterea generate demo/pair --like demo
+	$(BIN)/clusterea generate demo/pair --like demo --labels
 	$(BIN)/clusterea align demo/pair --seeds-share 0.3 --out demo/run --preset fast
-	@echo "Open demo/run/report.html in a browser."
+	$(BIN)/clusterea align demo/pair --names labels --seeds-from names --out demo/names --preset fast
+	@echo "Open demo/run/report.html and demo/names/report.html in a browser."
 
 # One thread a worker: torch's threads and the workers would fight over the cores otherwise.
 test: install ## all tests
@@ -61,6 +62,9 @@ docs: install ## the documentation, in site/
 	$(BIN)/python docs/generate_settings.py
 	$(BIN)/mkdocs build --quiet --strict
 	@echo "Open site/index.html in a browser."
+
+screenshots: install ## the pictures of pages in the documentation; needs Chromium
+	$(BIN)/python docs/screenshots.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -43,9 +43,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -57,7 +58,8 @@ from scipy.sparse import csr_matrix
 
 import clusterea
 from clusterea import AlignmentResult, Benchmark
-from clusterea.data.synthetic import SHAPES, generate
+from clusterea.data.readable_names import comparable
+from clusterea.data.synthetic import SHAPES, LabelShape, generate
 from clusterea.evaluation import judge
 from clusterea.evaluation.verdicts import verdicts
 from clusterea.matching import match
@@ -126,14 +128,33 @@ FEWEST_CALIBRATED = 150  # seeds from which the confidence has bars
 # ---- one run
 
 
-def measure(arguments: argparse.Namespace, benchmark: Benchmark, own: Record) -> Record:
+def measure(
+    arguments: argparse.Namespace, read: Callable[[str, int], Benchmark], own: Record
+) -> Record:
     """The record of one run."""
-    device = torch.device(arguments.device)
+    benchmark = read(own["pair"], own["seed"])
+    record, result = measured(benchmark, own, ROWS[own["row"]])
+    if arguments.baseline:
+        record["baseline_f1"] = baseline_f1(result, benchmark.test_links, arguments.device)
+    return record
+
+
+def measured(
+    benchmark: Benchmark, own: Record, row: Mapping[str, Any]
+) -> tuple[Record, AlignmentResult]:
+    """The record and the result of one run.
+
+    Args:
+        benchmark: The pair.
+        own: The fields of `IDENTITY`.
+        row: Arguments of `align`, beside the settings, seed and device in `own`.
+    """
+    device = torch.device(own["on"])
     torch.zeros(1, device=device)  # start the GPU before the clock
-    row = dict(ROWS[own["row"]])
-    row["settings"] = [*own["settings"], *row.get("settings", ())]
+    settings = [*own["settings"], *row.get("settings", ())]
+    chosen = dict(row) | {"settings": settings, "seed": own["seed"], "device": own["on"]}
     start = time.perf_counter()
-    result = clusterea.align(benchmark, **row, seed=own["seed"], device=arguments.device)
+    result = clusterea.align(benchmark, **chosen)
     seconds = time.perf_counter() - start
     record = own | {
         "seconds": seconds,
@@ -146,9 +167,7 @@ def measure(arguments: argparse.Namespace, benchmark: Benchmark, own: Record) ->
         "device": device_name(device),
         "commit": commit(),
     }
-    if arguments.baseline:
-        record["baseline_f1"] = baseline_f1(result, benchmark.test_links, arguments.device)
-    return record
+    return record, result
 
 
 def learned(pseudo_seeds: torch.Tensor, benchmark: Benchmark) -> list[int]:
@@ -229,36 +248,46 @@ def baseline_f1(result: AlignmentResult, test_links: IntArray, device: str) -> f
     return judge(links[~told & (values >= threshold)], test_links).f1
 
 
-def run_all(arguments: argparse.Namespace) -> bool:
-    """Measures what was asked for; whether everything worked."""
+def run_all(
+    arguments: argparse.Namespace,
+    measure: Callable[[Record], Record],
+    rows: Mapping[str, Sequence[str]] | None = None,
+) -> bool:
+    """Measures what was asked for; whether everything worked.
+
+    Args:
+        arguments: Pairs, seeds, rows, settings, device, and the file of records.
+        measure: The record of one run, by its fields of `IDENTITY`.
+        rows: The rows of pairs that do not have all of them.
+    """
     fine = True
     kept = {tuple(map(str, map(each.get, IDENTITY))) for each in read_records(arguments.out)}
     for pair in arguments.pairs:
-        for seed in arguments.seeds:
-            benchmark = read_pair(arguments.data, pair, seed)
-            for row in arguments.rows:
-                own: Record = {"row": row, "pair": pair, "seed": seed}
-                own |= {"settings": arguments.settings, "on": arguments.device}
-                if arguments.missing and tuple(map(str, own.values())) in kept:
-                    continue
-                try:
-                    record = measure(arguments, benchmark, own)
-                except Exception:  # the other runs go on
-                    traceback.print_exc()
-                    fine = False
-                    continue
-                put_record(arguments.out, record, IDENTITY)
-                hits, f1 = (100 * record["metrics"][name] for name in ("hits@1", "f1"))
-                said = f"H@1 {hits:.2f}, F1 {f1:.1f}, {record['seconds']:.1f} s"
-                print(f"{label(record)} {pair} {seed}: {said}, {record['stages']}", flush=True)
-                gc.collect()
-                torch.cuda.empty_cache()
+        every = (rows or {}).get(pair, arguments.rows)
+        for seed, row in product(arguments.seeds, [r for r in arguments.rows if r in every]):
+            own: Record = {"row": row, "pair": pair, "seed": seed}
+            own |= {"settings": arguments.settings, "on": arguments.device}
+            if arguments.missing and tuple(map(str, own.values())) in kept:
+                continue
+            try:
+                record = measure(own)
+            except Exception:  # the other runs go on
+                traceback.print_exc()
+                fine = False
+                continue
+            put_record(arguments.out, record, IDENTITY)
+            hits, f1 = (100 * record["metrics"][name] for name in ("hits@1", "f1"))
+            said = f"H@1 {hits:.2f}, F1 {f1:.1f}, {record['seconds']:.1f} s"
+            print(f"{label(record)} {pair} {seed}: {said}, {record['stages']}", flush=True)
+            gc.collect()
+            torch.cuda.empty_cache()
     return fine
 
 
 # ---- tables and bars
 
 Figure = Callable[[Record], float | None]
+Bar = tuple[str, float | None, float, bool]  # what, value, bound, whether that is the least
 
 
 def label(record: Record) -> str:
@@ -310,8 +339,8 @@ def shown(found: Sequence[float], digits: int) -> str:
     return f"{mean(found):.{digits}f}{spread}"
 
 
-def summary(records: Sequence[Record]) -> Iterator[str]:
-    """The tables and the bars."""
+def summary(records: Sequence[Record], wanted: Iterable[Bar]) -> Iterator[str]:
+    """The tables, and the bars that were measured."""
     lines = []
     for pair in dict.fromkeys(each["pair"] for each in records):
         for row in dict.fromkeys(label(each) for each in records if each["pair"] == pair):
@@ -319,12 +348,9 @@ def summary(records: Sequence[Record]) -> Iterator[str]:
             lines.append([pair, row, *cells])
     yield from table(["pair", "row", *COLUMNS], lines)
     yield ""
-    for bar in bars(records):
+    for bar in wanted:
         if bar[1] is not None:
             yield f"- {'met' if is_met(bar) else 'MISSED'}: {bar[0]} {bar[1]:.4g}, {limit(bar)}"
-
-
-Bar = tuple[str, float | None, float, bool]
 
 
 def is_met(bar: Bar) -> bool:
@@ -396,12 +422,16 @@ def few_seeds_bars(records: Sequence[Record]) -> Iterator[Bar]:
 
 VARIED = ("demo-1300-85-50", "demo-3000-85-30", "demo-4000-40-40")
 FITTED = (*VARIED, "demo-6000-60-20", "demo-8000-70-5")
+LABELS = LabelShape(missing=0.3, ambiguous=0.1, noise=0.5)
 STYLES = ("http://example.org/resource/{}", "n{}", "{}")
 Links = set[tuple[int, int]]
 
 
-def demo(name: str) -> Benchmark:
-    """`demo-SIZE-COMMON-SHARE`: source entities, percent with a counterpart, percent of seeds."""
+def demo(name: str, labels: LabelShape | None = None) -> Benchmark:
+    """`demo-SIZE-COMMON-SHARE`: source entities, percent with a counterpart, percent of seeds.
+
+    With `labels`, they are the names that are compared.
+    """
     size, common, share = map(int, name.split("-")[1:])
     shape = SHAPES["demo"]
     factor = size / shape.entities.source
@@ -411,10 +441,12 @@ def demo(name: str) -> Benchmark:
         triples=shape.triples.map(lambda n: round(n * factor)),
         common_share=common / 100,
     )
-    whole = generate(shape, seed=0)
+    whole = generate(shape, seed=0, labels=labels)
     links = whole.task.seeds
     count = len(links) * share // 100
-    return replace(whole, task=whole.task.with_seeds(links[:count]), test_links=links[count:])
+    names = whole.labels and whole.labels.map(comparable)
+    task = replace(whole.task.with_seeds(links[:count]), names=names)
+    return replace(whole, task=task, test_links=links[count:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,22 +512,32 @@ def stability(arguments: argparse.Namespace) -> None:
 
 
 def coefficients() -> None:
-    """Prints the weight of each feature in the log odds that a link is right."""
+    """Prints the weight of each feature in the log odds that a link is right.
+
+    That of content is fitted on the same pairs with labels.
+    """
     from clusterea.matching.calibration import calibrate
     from clusterea.matching.features import FEATURES, link_features
+    from clusterea.pipeline.link_gains import LinkGains
 
-    fits = []
-    for pair in map(demo, FITTED):
-        # No held-out seeds, so that no link is left out.
-        settings = ["matching.held_out=0"]
-        result = clusterea.align(pair.task, preset="fast", settings=settings, device="cpu")
-        told, right = verdicts(result.alignment.links.numpy(), pair.test_links)
-        features = link_features(result.similarity, result.alignment.links, pair.task)
-        features *= torch.tensor([float(value != 0) for value in FEATURES.values()])
-        fitted = calibrate(features[torch.from_numpy(told)], torch.from_numpy(right[told]))
-        fits.append((fitted.coefficients / fitted.scales).tolist())
-    for name, found in zip(FEATURES, zip(*fits, strict=True), strict=True):
-        print(f"{name}: {mean(found):.2f} ({', '.join(f'{each:.2f}' for each in found)})")
+    for labels in (None, LABELS):
+        fits = []
+        for pair in (demo(name, labels) for name in FITTED):
+            # No held-out seeds, so that no link is left out.
+            settings = ["matching.held_out=0"]
+            result = clusterea.align(pair.task, preset="fast", settings=settings, device="cpu")
+            links = result.alignment.links
+            told, right = verdicts(links.numpy(), pair.test_links)
+            gains = LinkGains.by(result.made_fits[0].trust, result.made_fits[0].contents)
+            features = link_features(
+                result.similarity, links, pair.task, None if gains is None else gains.total
+            )
+            features *= torch.tensor([float(value != 0) for value in FEATURES.values()])
+            fitted = calibrate(features[torch.from_numpy(told)], torch.from_numpy(right[told]))
+            fits.append((fitted.coefficients / fitted.scales).tolist())
+        for name, found in zip(FEATURES, zip(*fits, strict=True), strict=True):
+            if (name == "content") == (labels is not None):
+                print(f"{name}: {mean(found):.2f} ({', '.join(f'{each:.2f}' for each in found)})")
 
 
 def main() -> None:
@@ -521,8 +563,10 @@ def main() -> None:
     else:
         if arguments.pairs is None and arguments.data:
             arguments.pairs = [p for p in PAIRS if folder_of(arguments.data, p)[0].is_dir()]
-        fine = arguments.table or run_all(arguments)
-        print("\n".join(summary(read_records(arguments.out))))
+        read = lru_cache(maxsize=1)(partial(read_pair, arguments.data))
+        fine = arguments.table or run_all(arguments, partial(measure, arguments, read))
+        records = read_records(arguments.out)
+        print("\n".join(summary(records, bars(records))))
         sys.exit(not fine)
 
 

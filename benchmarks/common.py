@@ -24,7 +24,7 @@ from torch import Tensor
 
 import clusterea
 from clusterea.config import SamplingConfig
-from clusterea.data.synthetic import SHAPES, PairShape, generate
+from clusterea.data.synthetic import SHAPES, LabelShape, PairShape, generate
 from clusterea.samplers import Resources, metis_cut, sample
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Pair, Partition
 
@@ -41,9 +41,9 @@ Value = TypeVar("Value")
 # ---- pairs
 
 
-def generated(shape: PairShape) -> Benchmark:
+def generated(shape: PairShape, labels: LabelShape | None = None) -> Benchmark:
     """A generated pair; the first 30 % of its links are seeds, the others test links."""
-    whole = generate(shape, seed=0)
+    whole = generate(shape, 0, labels)
     links = whole.task.seeds
     count = int(SEEDS_SHARE * len(links))
     return replace(whole, task=whole.task.with_seeds(links[:count]), test_links=links[count:])
@@ -72,12 +72,12 @@ def folder_of(data: Path, pair: str) -> tuple[Path, float | None]:
     return data / named[1], number if named[3] else number / 100
 
 
-def read_pair(data: Path | None, pair: str, seed: int = 0) -> Benchmark:
+def read_pair(data: Path | None, pair: str, seed: int = 0, names: str | None = None) -> Benchmark:
     """A pair by name: generated, with its own split, or with a share or number of random seeds.
 
     DBP15K has its own split. On IDS and DBP1M, the seeds are the first links of the file. If the
     name has a share or number (`folder_of`), and on all other pairs, the seeds are random links,
-    which depend on `seed`.
+    which depend on `seed`. `names` are those of `clusterea.load`.
     """
     if pair.endswith(GENERATED):
         return generated(SHAPES[pair.removesuffix(GENERATED)])
@@ -85,10 +85,10 @@ def read_pair(data: Path | None, pair: str, seed: int = 0) -> Benchmark:
         raise SystemExit(f"{pair}: --data must name the folder that holds it.")
     folder, asked = folder_of(data, pair)
     if asked is None and pair.startswith("dbp15k"):
-        return clusterea.load(folder)
+        return clusterea.load(folder, names=names)
     if asked is None and pair.startswith(("ids", "dbp1m")):
-        return clusterea.load(folder, split="first", seeds_share=SEEDS_SHARE)
-    whole = clusterea.load(folder)
+        return clusterea.load(folder, split="first", seeds_share=SEEDS_SHARE, names=names)
+    whole = clusterea.load(folder, names=names)
     links = np.concatenate([whole.task.seeds, whole.test_links])
     links = links[np.random.default_rng(seed).permutation(len(links))]
     asked = SEEDS_SHARE if asked is None else asked

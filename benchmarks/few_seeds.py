@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
-from alignment_accuracy import few_seeds_bars, is_met, limit, share_right
+from alignment_accuracy import Bar, few_seeds_bars, is_met, limit, share_right
 from common import Record, table
 from plots import Look, Panel, Point, small_multiples
 
@@ -104,8 +104,13 @@ def counts_table(records: Sequence[Record]) -> list[str]:
 
 
 def targets(records: Sequence[Record]) -> list[str]:
+    """What became of the bars with few seeds."""
+    return targets_of(few_seeds_bars(records))
+
+
+def targets_of(bars: Iterable[Bar]) -> list[str]:
     """How many of the bars are met, and a table of those that are not."""
-    measured = [bar for bar in few_seeds_bars(records) if bar[1] is not None]
+    measured = [bar for bar in bars if bar[1] is not None]
     missed = [bar for bar in measured if not is_met(bar)]
     met = f"Of {len(measured)} targets that were measured, {len(measured) - len(missed)} are met."
     if not missed:

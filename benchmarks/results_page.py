@@ -11,6 +11,7 @@ from statistics import mean
 from textwrap import TextWrapper
 
 import few_seeds
+import names_page
 from alignment_accuracy import ROWS
 from common import (
     GENERATED,
@@ -301,6 +302,7 @@ PARTS = {
     "read-tsv": "read a TSV pair",
     "read-ntriples": "read 3 M lines of N-Triples",
     "generate": "generate a pair",
+    "names": "vectors of 2 M names",
     "training-step": "a step of training, Dual-AMN",
     "inference": "embeddings of all entities",
     "cmcs": "CMCS with softmax, K = 30",
@@ -442,9 +444,14 @@ def steps_table() -> list[str]:
     return table([*head, "inference, seconds"], lines)
 
 
+def with_names(lines: Callable[[Sequence[Record]], list[str]]) -> Callable[[], list[str]]:
+    """Lines from the records of `names.py`."""
+    return lambda: lines(read_records(RESULTS / "names.jsonl"))
+
+
 # Document → marker → the lines that belong between its ends
 TABLES_IN: dict[str, dict[str, Callable[[], list[str]]]] = {
-    "README.md": {"results": beyond_table},
+    "README.md": {"results": beyond_table, "names": with_names(names_page.published_table)},
     "docs/speed.md": {"parts": parts_table, "runs": runs_table, "scaling": scaling_table},
     "docs/beyond.md": {"ablation": ablation_table, "confidence": confidence_table},
     "docs/training.md": {"features": features_table, "steps": steps_table},
@@ -452,6 +459,12 @@ TABLES_IN: dict[str, dict[str, Callable[[], list[str]]]] = {
         "shares": lambda: few_seeds.shares_table(on_any_device(), BEST),
         "counts": lambda: few_seeds.counts_table(on_any_device()),
         "targets": lambda: few_seeds.targets(read_records(RESULTS / "alignment_accuracy.jsonl")),
+    },
+    "docs/names.md": {
+        "rows": with_names(names_page.rows_table),
+        "published": with_names(names_page.published_table),
+        "labels": with_names(names_page.labels_table),
+        "targets": with_names(names_page.targets),
     },
 }
 

@@ -6,6 +6,7 @@ Parts and their bars, on one H200-class GPU unless said otherwise:
 
 - `read`: a TSV pair of 10 M triples in 40 s and 8 GiB, 3 M lines of N-Triples in 30 s (two cores)
 - `generate`: generate and write the pair
+- `names`: two million names to vectors in 90 s, with 2 GiB beyond the vectors (two cores)
 - `train`: a step of Dual-AMN-S in 30 ms, training in 16 GB, inference in 10 s
 - `stages`: CMCS and ISCS, one direction, in 30 s each; the fusion in 120 s and 20 GB; matching and
   evaluation in 5 s
@@ -16,7 +17,7 @@ Parts and their bars, on one H200-class GPU unless said otherwise:
 - `recall --data FOLDER --pair NAME`: the share of the nearest neighbors that the preset `fast`
   finds, where its search is approximate (over 500,000 entities, on a CPU)
 
-`--size` is a shape's name (`demo`) or a number of entities; `--scale` shrinks `sinkhorn`,
+`--size` is a shape's name (`demo`) or a number of entities; `--scale` shrinks `names`, `sinkhorn`,
 `neighbors` and `evaluate`. A record replaces the one with the same part, size and device.
 """
 
@@ -33,6 +34,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -40,6 +44,8 @@ import clusterea
 from clusterea import AlignmentTask, Pair, Similarity
 from clusterea.config import FusionConfig, preset, training_config
 from clusterea.data.synthetic import SHAPES, PairShape, generate, write_openea
+from clusterea.data.synthetic.labels import ENTITIES_A_WORD, FEWEST_IN_VOCABULARY, LENGTH_SHARES
+from clusterea.data.synthetic.words import draw_words
 from clusterea.evaluation import evaluate
 from clusterea.fusion import fuse
 from clusterea.matching import match
@@ -117,6 +123,57 @@ def make(arguments: argparse.Namespace) -> Measured:
         _, cost = timed(cpu, lambda: write_openea(benchmark, folder))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     yield {"part": "write", "file_bytes": size, **cost}
+
+
+ENCODE = """
+import json, re, sys, time
+from pathlib import Path
+import numpy as np
+import pyarrow.parquet as pq
+from clusterea.config import preset
+from clusterea.data.readable_names import comparable
+from clusterea.training.names import encode_names
+from clusterea.types import Pair, Texts
+
+def resident(field):
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{field}:\\s+(\\d+)", text)[1]) * 1024
+
+columns = pq.read_table(sys.argv[1])
+texts = Pair(*(Texts(np.arange(len(c) + 1), c.combine_chunks()) for c in columns.columns))
+config = preset("default", 1_000_000).names
+before = resident("VmRSS")
+start = time.perf_counter()
+rows = encode_names(texts.map(comparable), config)
+seconds = time.perf_counter() - start
+size = sum(side.numel() * side.element_size() for side in rows)
+peak = resident("VmHWM")
+print(json.dumps({"dimensions": config.dimensions, "seconds": seconds, "host_bytes": peak,
+    "vector_bytes": size, "beyond_bytes": peak - before - size}))
+"""
+
+
+def encode(arguments: argparse.Namespace) -> Measured:
+    """Names of made-up words to vectors, in a process of its own: its peak memory is its own."""
+    count = sizes(arguments, 1_000_000, 1_000_000)
+    draw = np.random.default_rng(0)
+    words = draw_words(max(FEWEST_IN_VOCABULARY, max(count) // ENTITIES_A_WORD), draw)
+    space = pa.scalar(" ", pa.large_string())
+
+    def names(size: int) -> pa.Array:
+        lengths = draw.choice(len(LENGTH_SHARES), size, p=LENGTH_SHARES) + 1
+        drawn = draw.integers(len(words), size=(len(LENGTH_SHARES), size))
+        parts = [words.take(pa.array(ids, mask=lengths <= n)) for n, ids in enumerate(drawn)]
+        return pc.binary_join_element_wise(*parts, space, null_handling="skip")
+
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "names.parquet"
+        pq.write_table(
+            pa.table(dict(zip(("source", "target"), count.map(names), strict=True))), path
+        )
+        command = [sys.executable, "-c", ENCODE, str(path)]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    yield {"part": "names", "size": written(count), **json.loads(ran.stdout)}
 
 
 # ---- training and the other stages
@@ -348,6 +405,7 @@ def shape_of(arguments: argparse.Namespace) -> PairShape:
 PARTS: dict[str, Callable[[argparse.Namespace], Measured]] = {
     "read": read,
     "generate": make,
+    "names": encode,
     "train": train,
     "stages": stages,
     "sinkhorn": sinkhorn_rounds,
@@ -372,7 +430,7 @@ def main() -> None:
     parser.add_argument("--device", default=DEVICE, choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, default=RESULTS / "speed.jsonl")
     arguments = parser.parse_args()
-    on_host = {"read", "generate", "recall"}
+    on_host = {"read", "generate", "names", "recall"}
     for part in arguments.parts:
         device = torch.device("cpu" if part in on_host else arguments.device)
         for found in PARTS[part](arguments):

@@ -17,6 +17,7 @@ from clusterea.config import (
     SECTIONS,
     FusionConfig,
     MatchingConfig,
+    NamesConfig,
     PropagationConfig,
     SamplingConfig,
     SelfTrainingConfig,
@@ -28,6 +29,7 @@ PAGE = Path(__file__).with_name("settings.md")
 CONFIGS: dict[str, Any] = {
     "training": TrainingConfig,
     "propagation": PropagationConfig,
+    "names": NamesConfig,
     "sampling": SamplingConfig,
     "fusion": FusionConfig,
     "self_training": SelfTrainingConfig,
@@ -49,6 +51,7 @@ WORDS = {
     "training.learning_rate": "of the optimizer",
     "training.seed": "of everything that training draws; `--seed` sets that of every stage",
     "propagation.seed": "of the labels and the projections",
+    "names.seed": "of the random projection",
     "sampling.num_batches": "mini-batches of each sampler",
     "sampling.seed": "of everything that samplers draw",
     "fusion.sinkhorn_rounds": "rounds of Sinkhorn, in each mini-batch or on all candidates",

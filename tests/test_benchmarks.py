@@ -1,18 +1,28 @@
-"""What the benchmarks make of their records: the page on few seeds, and the bars."""
+"""What the benchmarks make of their records, and small runs of those on names."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+from clusterea.data.synthetic import SHAPES, generate, write_openea
+from clusterea.data.synthetic.words import draw_words
+from clusterea.types import Answer, Names, Pair, Question
+
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = ("alignment_accuracy", "common", "few_seeds", "plots")
+MODULES = (
+    *("alignment_accuracy", "common", "few_seeds", "names", "names_page", "plots", "review"),
+    "speed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +149,149 @@ def test_bars_with_few_seeds(benchmarks: dict[str, ModuleType]) -> None:
         "fast (CPU), dbp15k-zh-en-1: seconds": (70.0, 60.0, False),
     }
     assert {"default, ids15k-en-fr-30: H@1", "fast, dbp15k-zh-en-1: H@1"} <= set(found)
+
+
+def test_bars_with_names(benchmarks: dict[str, ModuleType]) -> None:
+    records = [
+        record("dbp15k-zh-en", row="names", metrics={"hits@1": 0.9}),
+        record("dbp15k-zh-en", 1, row="names", metrics={"hits@1": 0.92}, ece=0.05),
+        record("dbp15k-zh-en", row="structure"),
+        record("dbp15k-fr-en", row="fast-no-seeds", on="cpu", seconds=70.0),
+        record("labels-100k", row="names", on="cpu"),
+        record("labels-100k", row="names-alone", on="cpu", metrics={"hits@1": 0.85}, ece=0.06),
+    ]
+    found = {bar[0]: bar[1:] for bar in benchmarks["names"].bars(records)}
+    measured = {what: bar for what, bar in found.items() if bar[0] is not None}
+    assert measured == {
+        "names, dbp15k-zh-en: H@1": (pytest.approx(91.0), 90.5, True),
+        "names, dbp15k-zh-en: H@1 above structure": (pytest.approx(11.0), 0.0, True),
+        "names, dbp15k-zh-en: ECE": (pytest.approx(0.04), 0.05, False),
+        "structure, dbp15k-zh-en: ECE": (0.03, 0.05, False),
+        "fast-no-seeds (CPU), dbp15k-fr-en: H@1": (80.0, 98.5, True),
+        "fast-no-seeds (CPU), dbp15k-fr-en: seconds": (70.0, 60.0, False),
+        "fast-no-seeds (CPU), dbp15k-fr-en: ECE": (0.03, 0.05, False),
+        "names (CPU), labels-100k: ECE": (0.03, 0.05, False),
+        "names (CPU), labels-100k: H@1 above names-alone": (pytest.approx(-5.0), 0.0, True),
+        "names-alone (CPU), labels-100k: ECE": (0.06, 0.05, False),
+    }
+    assert {"no-seeds, dbp15k-fr-en: H@1", "names, labels-100k: H@1 above structure"} <= set(found)
+
+
+def test_tables_with_names_prefer_a_gpu_and_show_what_was_not_run(
+    benchmarks: dict[str, ModuleType],
+) -> None:
+    page = benchmarks["names_page"]
+    records = [
+        record("dbp15k-fr-en", row="no-seeds", on="cpu", metrics={"hits@1": 0.1}),
+        record("dbp15k-fr-en", row="no-seeds"),
+        record("dbp15k-fr-en", 1, row="no-seeds", metrics={"hits@1": 0.9}),
+        record("dbp15k-zh-en", row="no-seeds", on="cpu"),
+        record("dbp15k-zh-en", row="no-seeds", on="cpu", settings=["names.dimensions=8"], right=0),
+    ]
+    found = {line[0]: line[1:] for line in cells(page.rows_table(records))}
+    assert list(found) == list(page.WORDS.values())
+    wanted = ["85.0", "90.0", "0.030", "80.0", "90.0", "0.030"]
+    assert found[page.WORDS["no-seeds"]] == wanted
+    assert found[page.WORDS["names"]] == ["–"] * 6
+    ours = page.published_table(records)[2]
+    assert ours == "| `default` | as they are | 80.0 |  | 85.0 |"
+    assert {"–"} == {cell for line in cells(page.labels_table(records)) for cell in line[1:]}
+    assert page.targets([]) == ["Of 0 targets that were measured, 0 are met."]
+
+
+SMALL = replace(
+    SHAPES["demo"], entities=Pair(600, 550), triples=Pair(2500, 2200), relations=Pair(20, 15)
+)
+
+
+@pytest.mark.slow
+def test_rows_with_names_are_run_and_recorded(
+    benchmarks: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = benchmarks["names"]
+    monkeypatch.setitem(names.SHAPES, "ids100k-en-fr", SMALL)
+    out = tmp_path / "names.jsonl"
+    arguments = ["names.py", "--pairs", "labels-100k", "--seeds", "3", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--missing", "--out", str(out)])
+    for _ in range(2):  # the second time, nothing is missing
+        with pytest.raises(SystemExit) as ended:
+            names.main()
+        assert ended.value.code == 0
+    records = {each["row"]: each for each in benchmarks["common"].read_records(out)}
+    assert list(records) == ["names", "structure", "names-alone"]
+    own = records["names"]
+    assert own["metrics"]["hits@1"] > records["structure"]["metrics"]["hits@1"]
+    assert {"hits@10", "reverse_hits@1", "all_hits@1", "precision", "f1"} <= set(own["metrics"])
+    assert own["num_seeds"] == records["structure"]["num_seeds"] > 0
+    assert own["presumed"] == [0, 0, 0]
+    curve = own["gains"][0]["names"]
+    assert curve["gains"] == sorted(curve["gains"])
+    assert curve["gains"][-1] > 1
+    assert records["structure"]["gains"] == []
+
+
+@pytest.mark.slow
+def test_names_that_are_not_readable_change_nothing(
+    benchmarks: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_openea(generate(SMALL, 0), tmp_path / "pair")
+    assert benchmarks["names"].has_same_bytes(tmp_path / "pair", "cpu")
+
+
+def test_without_seeds_equal_names_are_presumed_and_all_links_judge(
+    benchmarks: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    whole = generate(SMALL, 0)
+    words = draw_words(sum(SMALL.entities), np.random.default_rng(0)).to_pylist()
+    sides = [words[: SMALL.entities.source], words[SMALL.entities.source :]]
+    for source, target in whole.task.seeds[:300]:
+        sides[1][target] = sides[0][source]
+    named = [Names(f"http://example.org/{word}" for word in side) for side in sides]
+    write_openea(replace(whole, names=Pair(*named)), tmp_path / "pair")
+    found = benchmarks["names"].read(tmp_path, "pair", 0, False)
+    assert (found.task.num_seeds, len(found.task.presumed)) == (0, 300)
+    assert len(found.test_links) == len(whole.task.seeds)
+    assert benchmarks["names"].read(tmp_path, "pair", 0, True).task.num_seeds > 0
+
+
+@pytest.mark.slow
+def test_the_speed_of_names_is_measured(benchmarks: dict[str, ModuleType]) -> None:
+    (found,) = benchmarks["speed"].encode(Namespace(scale=0.0005))
+    assert (found["part"], found["size"], found["dimensions"]) == ("names", "500x500", 512)
+    assert found["vector_bytes"] == 1000 * 512 * 4
+    assert found["host_bytes"] > found["beyond_bytes"] > 0
+
+
+class TestReview:
+    """The simulated person, and the bars."""
+
+    def test_what_the_person_says(self, benchmarks: dict[str, ModuleType]) -> None:
+        person = benchmarks["review"].Person.of(np.array([[0, 10], [1, 11]]))
+
+        def said(source: int, target: int, *candidates: int, is_random: bool = False) -> list[Any]:
+            asked = Question(source, target, 0.5, is_link=True, is_random=is_random)
+            answers = person.answers(asked, candidates)
+            return [(each.source, each.target, each.verdict, each.is_random) for each in answers]
+
+        assert said(0, 10) == [(0, 10, "same", False)]
+        assert said(0, 12, 10, 12) == [(0, 12, "different", False), (0, 10, "same", False)]
+        assert said(0, 12, is_random=True) == [(0, 12, "different", True)]
+        assert said(2, 11) == [(2, 11, "different", False)]
+        assert said(2, 12) == [(2, 12, "unsure", False)]
+
+    def test_links_that_no_answer_was_about(self, benchmarks: dict[str, ModuleType]) -> None:
+        links = np.array([[0, 10], [1, 11], [2, 12]])
+        answers = [Answer(0, 14, "different"), Answer(None, 12, "none")]
+        assert benchmarks["review"].undecided(links, answers).tolist() == [[1, 11]]
+
+    def test_bars(self, benchmarks: dict[str, ModuleType]) -> None:
+        own = {"pair": "p", "preset": "fast", "settings": []}
+        records = [
+            {**own, "row": "answers", "answered": 70.0, "seeds": 71.0},
+            {**own, "row": "answers", "answered": 72.0, "seeds": 70.0},
+            {**own, "row": "restart", "warm": 60, "full": 61, "warm_seconds": 1, "full_seconds": 8},
+            {**own, "row": "precision", "covered": True},
+            {**own, "row": "precision", "covered": False},
+        ]
+        found = {what: value for what, value, *_ in benchmarks["review"].bars(records)}
+        assert [*found.values()] == [0.5, 0.125, 1, 0.5]

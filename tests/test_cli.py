@@ -67,6 +67,56 @@ def test_generate_checks_all_controls_together(tmp_path: Path, clusterea_command
     assert ran.code == 0, ran.err
 
 
+SMALL_PAIR = ["--entities", "200,150", "--relations", "9"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shares"),
+    [
+        (["--labels"], "90.0% and 90.0%"),
+        (["--missing-labels", "0.5"], "50.0% and 50.0%"),
+        (["--ambiguous-labels", "0"], "90.0% and 90.0%"),
+        (["--label-noise", "0", "--missing-labels", "0"], "100.0% and 100.0%"),
+    ],
+)
+def test_generate_writes_labels(
+    arguments: list[str], shares: str, tmp_path: Path, clusterea_command: Command
+) -> None:
+    ran = clusterea_command("generate", tmp_path / "pair", *SMALL_PAIR, *arguments)
+    assert ran.code == 0, ran.err
+    assert f"labels for {shares} of entities" in ran.out
+    assert ran.out.splitlines()[-1].startswith("Look at it: clusterea info")
+    for number, entities, share in zip((1, 2), (200, 150), shares.split(" and "), strict=True):
+        lines = (tmp_path / "pair" / f"labels_{number}").read_text().splitlines()
+        assert len(lines) == entities * float(share.rstrip("%")) / 100
+
+
+def test_generate_passes_the_noise_and_ambiguity_of_labels_on(
+    tmp_path: Path, clusterea_command: Command
+) -> None:
+    def seen(name: str, ambiguous: str, noise: str) -> list[set[str]]:
+        shares = ["--ambiguous-labels", ambiguous, "--label-noise", noise, "--missing-labels", "0"]
+        ran = clusterea_command(
+            "generate", tmp_path / name, *SMALL_PAIR, *shares, "--common-share", "1"
+        )
+        assert ran.code == 0, ran.err
+        files = [tmp_path / name / f"labels_{number}" for number in (1, 2)]
+        return [{row.split("\t")[1] for row in file.read_text().splitlines()} for file in files]
+
+    source, target = seen("clean", "0", "0")
+    assert len(source) == 200
+    assert target < source
+    noisy_source, noisy_target = seen("noisy", "0", "1")
+    assert len(noisy_target & noisy_source) < 50
+    assert len(seen("ambiguous", "1", "0")[0]) < 150
+
+
+def test_generate_writes_no_labels_unless_asked(tmp_path: Path, clusterea_command: Command) -> None:
+    ran = clusterea_command("generate", tmp_path / "pair", *SMALL_PAIR)
+    assert "labels for" not in ran.out
+    assert not (tmp_path / "pair" / "labels_1").exists()
+
+
 @pytest.mark.parametrize("place", ["file/pair", "/proc/pair"])
 def test_generate_where_nothing_can_be_written(
     place: str, tmp_path: Path, clusterea_command: Command
@@ -98,6 +148,9 @@ def test_info_shows_what_was_left_out(tmp_path: Path, clusterea_command: Command
         (["--seed", "-1"], r"--seed must be an int in \[0, inf\)"),
         (["--common-share", "1.5"], r"common_share must"),
         (["--entities", "100", "--triples", "10"], "triples must"),
+        (["--missing-labels", "1.5"], r"missing labels must be a number in \[0, 1\]. Got 1.5 "),
+        (["--ambiguous-labels", "-1"], r"ambiguous labels must be a number"),
+        (["--label-noise", "nan"], r"label noise must be a number"),
     ],
 )
 def test_generate_refuses_and_writes_nothing(
@@ -141,10 +194,21 @@ def test_nonsense_is_the_callers_fault(clusterea_command: Command) -> None:
     assert clusterea_command("info").code == 2
 
 
-COMMANDS = ("align", "explain", "export", "report", "info", "generate", "train", "sample", "match")
+COMMANDS = (
+    "align",
+    "explain",
+    "review",
+    "export",
+    "report",
+    "info",
+    "generate",
+    "train",
+    "sample",
+    "match",
+)
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "fuse", "evaluate", "datasets", ""])
+@pytest.mark.parametrize("command", [*COMMANDS, "suggest", "fuse", "evaluate", "datasets", ""])
 def test_help_shows_flags_as_flags(command: str, clusterea_command: Command) -> None:
     shown = clusterea_command(*command.split(), "--help").out.lower()
     assert "--help" in shown

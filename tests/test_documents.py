@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clusterea.data.synthetic import SHAPES, generate, write_openea
+from clusterea.data.label_properties import LABEL_PROPERTIES
+from clusterea.data.synthetic import SHAPES, LabelShape, generate, write_openea
 from clusterea.types import Pair
 from conftest import Ran
 
@@ -39,11 +40,11 @@ DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
 COMMANDS = ["README.md", "docs/tutorial.md"]  # whose commands are run, one after the other
 CODE = [
     *("README.md", "docs/extending.md", "docs/fusion.md", "docs/generator.md"),
-    "docs/python.md",
+    *("docs/names.md", "docs/python.md"),
 ]
 WITH_TABLES = [
     *("README.md", "docs/speed.md", "docs/beyond.md", "docs/training.md"),
-    "docs/few-seeds.md",
+    *("docs/few-seeds.md", "docs/names.md"),
 ]
 SHELL = ("awk ", "head ", "tail ", "test ")  # what a tutorial may need besides clusterea
 QUICK = ["--set", "training.epochs=1", "--set", "training.dimension=16", "--device", "cpu"]
@@ -87,6 +88,14 @@ def shown_files(small_pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
     Path("mine.nt").write_text(triples[0])
     Path("theirs.ttl.gz").write_bytes(gzip.compress(triples[1].encode()))
+    labeled = generate(SHAPE, 0, LabelShape())
+    assert labeled.labels is not None
+    for name, lines, names, labels in zip(
+        "ab", triples, labeled.names, labeled.labels, strict=True
+    ):
+        of = zip(names.arrow.take(pa.array(labels.owners)), labels.values, strict=True)
+        stated = (f'<{entity}> <{LABEL_PROPERTIES[1]}> "{label}" .\n' for entity, label in of)
+        Path(f"{name}.nt").write_text(lines + "".join(stated))
     Path("known.tsv").write_text((small_pair / "ent_links").read_text())
     columns = ("subject", "predicate", "object")
     pq.write_table(
@@ -200,6 +209,8 @@ def test_code_that_a_document_shows_works(document: str, place: int) -> None:
     code = shown_code(document)[place]
     if "to_pandas" in code:
         pytest.importorskip("pandas")
+    if "sentence_transformers" in code:  # it would fetch a model
+        pytest.skip("needs a sentence encoder")
     exec(compile(code, f"{document}, block {place + 1}", "exec"), {"__name__": "shown"})
 
 

@@ -6,9 +6,10 @@ import doctest
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ import torch
 import clusterea
 from clusterea import library
 from clusterea.data.synthetic import SHAPES, generate, write_openea
-from clusterea.errors import InputError
+from clusterea.errors import DataError, InputError
 from clusterea.pipeline import Observer, Silent
 from clusterea.types import Benchmark, KnowledgeGraph, Pair
 
@@ -187,6 +188,66 @@ def test_threads_get_what_each_asked_for(preset: str, folder: Path) -> None:
         together = list(pool.map(run, (0, 1)))
     for one, other in zip(alone, together, strict=True):
         assert torch.equal(one, other)
+
+
+class TestFeatures:
+    """Vectors of the caller's own: errors say what was wanted."""
+
+    @pytest.fixture
+    def given(self, folder: Path) -> Benchmark:
+        return clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3)
+
+    @pytest.mark.parametrize(
+        ("features", "message"),
+        [
+            (np.zeros((300, 4)), "^features must be two arrays: of the source and of the target"),
+            (7, "^features must be two arrays"),
+            ((np.zeros((300, 4)),), "^features must be two arrays"),
+            (
+                (np.zeros((299, 4)), np.zeros((250, 4))),
+                r"^features must have a row for each of the 300 source entities\. Got 299 rows",
+            ),
+            (
+                (np.zeros((300, 4)), np.zeros((300, 4))),
+                r"^features must have a row for each of the 250 target entities\. Got 300 rows",
+            ),
+            (
+                (np.zeros((300, 4)), np.zeros((250, 5))),
+                "^features must have the same number of dimensions on both sides.*4 .*5 ",
+            ),
+            ((np.zeros(300), np.zeros(250)), "features' source.*expected a matrix.*1-d"),
+            (
+                (np.zeros((300, 4)), np.full((250, 4), "a")),
+                "features' target.*expected a matrix of numbers",
+            ),
+            (
+                (np.zeros((300, 4)), np.full((250, 4), np.nan)),
+                "features' target.*expected finite numbers, got another one in row 1",
+            ),
+        ],
+    )
+    def test_wrong_ones(
+        self, features: Any, message: str, given: Benchmark, tmp_path: Path
+    ) -> None:
+        with pytest.raises((InputError, DataError), match=message):
+            clusterea.align(given, "fast", features=features, device="cpu", run=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_a_task_alone_takes_them_too(self, given: Benchmark) -> None:
+        features = given.task.num_entities.map(lambda count: np.ones((count, 3)))
+        result = clusterea.align(given.task, "fast", features=features, settings=FEW, device="cpu")
+        assert result.task.features is not None
+        assert given.task.features is None
+        assert list(result.made_fits[0].contents) == ["features"]
+
+    def test_a_folder_of_other_features_is_refused(self, given: Benchmark, tmp_path: Path) -> None:
+        for seed, error in ((0, None), (0, None), (1, InputError)):
+            rng = np.random.default_rng(seed)
+            features = Pair(*(rng.normal(size=(count, 3)) for count in given.task.num_entities))
+            with nullcontext() if error is None else pytest.raises(error, match="overwrite=True"):
+                clusterea.align(
+                    given, "fast", features=features, settings=FEW, device="cpu", run=tmp_path
+                )
 
 
 def test_anybodys_embeddings_can_be_fused() -> None:

@@ -119,7 +119,7 @@ def test_the_wheel_works_in_an_empty_environment(
 def test_the_project_page_says_where_things_are(about: Message) -> None:
     labels = [each.partition(",")[0] for each in about.get_all("Project-URL", [])]
     assert labels == ["Homepage", "Documentation", "Changelog", "Issues"]
-    assert {"dev", "docs", "xgboost"} == set(about.get_all("Provides-Extra", []))
+    assert {"dev", "docs", "review", "xgboost"} == set(about.get_all("Provides-Extra", []))
     assert about["Requires-Python"] == ">=3.11"
     assert about["License-Expression"] == "Apache-2.0"
 

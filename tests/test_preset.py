@@ -17,6 +17,7 @@ from clusterea.config import (
     Config,
     FusionConfig,
     MatchingConfig,
+    NamesConfig,
     PropagationConfig,
     SamplingConfig,
     SelfTrainingConfig,
@@ -33,6 +34,7 @@ from clusterea.samplers import find_sampler
 KINDS: dict[str, Any] = {
     "training": TrainingConfig,
     "propagation": PropagationConfig,
+    "names": NamesConfig,
     "sampling": SamplingConfig,
     "fusion": FusionConfig,
     "self_training": SelfTrainingConfig,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -21,7 +23,7 @@ from clusterea.config import preset, training_config
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import DamagedError, DataError, InputError
 from clusterea.export import EXPORTERS
-from clusterea.types import Benchmark, Pair
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Pair, Texts
 from clusterea.workspace import (
     EXPORTED,
     OUTPUTS,
@@ -74,6 +76,128 @@ def test_the_fingerprint_sees_every_part(benchmark_: Benchmark) -> None:
         replace(benchmark_, dangling=None),
     ]
     assert len({fingerprint(each) for each in [benchmark_, *others]}) == 6
+
+
+def with_contents(benchmark: Benchmark) -> Benchmark:
+    """With names, labels, presumed pairs and features."""
+    task = benchmark.task
+    left = benchmark.test_links[:7]
+
+    def texts(side: str) -> Callable[[int], Texts]:
+        return lambda size: Texts.of_lists(
+            [[f"{side} {n}", "Zoë\n\0"][: n % 3] for n in range(size)]
+        )
+
+    names = Pair("one", "two").zip(task.num_entities).map(lambda each: texts(each[0])(each[1]))
+    features = task.num_entities.map(
+        lambda size: np.arange(3 * size, dtype=np.float32).reshape(size, 3)
+    )
+    return replace(
+        benchmark,
+        task=replace(task, presumed=left, names=names, features=features),
+        labels=task.num_entities.map(texts("label")),
+    )
+
+
+class TestContents:
+    """Names, labels, presumed pairs and features."""
+
+    def test_come_back_as_they_were(self, benchmark_: Benchmark, tmp_path: Path) -> None:
+        whole = with_contents(benchmark_)
+        workspace = Workspace(tmp_path / "run")
+        back = workspace.load_benchmark(workspace.save_benchmark(whole))
+        assert fingerprint(back) == fingerprint(whole)
+        assert back.task.presumed.tolist() == whole.task.presumed.tolist()
+        for kept, given in (
+            (back.task.names, whole.task.names),
+            (back.labels, whole.labels),
+        ):
+            assert kept is not None
+            assert given is not None
+            for mine, theirs in kept.zip(given):
+                assert mine.offsets.tolist() == theirs.offsets.tolist()
+                assert mine.values.equals(theirs.values)
+        assert back.task.features is not None
+        assert whole.task.features is not None
+        for one, other in back.task.features.zip(whole.task.features):
+            assert one.dtype == np.float32
+            assert np.array_equal(one, other)
+
+    def test_none_come_back_as_none(self, benchmark_: Benchmark, tmp_path: Path) -> None:
+        workspace = Workspace(tmp_path / "run")
+        key = workspace.save_benchmark(benchmark_)
+        back = workspace.load_benchmark(key)
+        assert back.labels is None
+        assert back.task.names is None
+        assert back.task.features is None
+        assert not len(back.task.presumed)
+        assert not list((tmp_path / "run" / key).glob("*names*"))
+
+    def test_names_that_are_damaged_or_missing_are_noticed(
+        self, benchmark_: Benchmark, tmp_path: Path
+    ) -> None:
+        workspace = Workspace(tmp_path / "run")
+        key = workspace.save_benchmark(with_contents(benchmark_))
+        path = tmp_path / "run" / key / "target_names.parquet"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(DamagedError, match="target_names.parquet: is damaged"):
+            workspace.load_benchmark(key)
+        path.unlink()
+        with pytest.raises(DamagedError, match="target_names.parquet: is missing"):
+            workspace.load_benchmark(key)
+
+    def test_the_key_of_a_task_sees_names_and_features_but_not_labels(
+        self, benchmark_: Benchmark
+    ) -> None:
+        whole = with_contents(benchmark_)
+        task = whole.task
+        assert task.names is not None
+        assert task.features is not None
+        one_name = task.names.source.without(np.array([1]))
+        one_less = Pair(task.features.source, task.features.target + 1)
+        others = [
+            task,
+            replace(task, names=None),
+            replace(task, names=Pair(one_name, task.names.target)),
+            replace(task, presumed=task.presumed[:-1]),
+            replace(task, presumed=task.presumed[::-1]),
+            replace(task, features=None),
+            replace(task, features=one_less),
+            task.with_seeds(task.all_seeds),
+        ]
+        assert len({task_key(each) for each in others}) == len(others)
+        assert task_key(replace(whole, labels=None).task) == task_key(task)
+        assert fingerprint(replace(whole, labels=None)) != fingerprint(whole)
+
+    def test_names_moved_to_another_entity_give_another_key(self, benchmark_: Benchmark) -> None:
+        sizes = benchmark_.task.num_entities
+        lists = sizes.map(lambda size: [["same"], [], *[[]] * (size - 2)])
+        moved = sizes.map(lambda size: [[], ["same"], *[[]] * (size - 2)])
+        keys = {
+            task_key(replace(benchmark_.task, names=each.map(Texts.of_lists)))
+            for each in (lists, moved)
+        }
+        assert len(keys) == 2
+
+    def test_a_key_without_them_is_that_of_structure_alone(self) -> None:
+        """Artifacts of runs without names stay valid. The hash is spelled out."""
+        graph = KnowledgeGraph(np.array([[0, 0, 1]]), 2, 1)
+        task = AlignmentTask(Pair(graph, graph), np.array([[0, 1]]))
+        digest = hashlib.sha256(b"2 12 1")
+        for array in (graph.triples, graph.triples, task.seeds, *task.tie_keys):
+            digest.update(str(array.shape).encode())
+            digest.update(array.tobytes())
+        assert task_key(task) == recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
+
+    def test_a_slice_of_names_has_the_key_of_a_copy(self, benchmark_: Benchmark) -> None:
+        size = benchmark_.task.num_entities
+        whole = size.map(lambda count: pa.array(["left out", *map(str, range(count))]))
+        offsets = size.map(lambda count: np.arange(count + 1))
+        sliced = offsets.zip(whole).map(lambda side: Texts(side[0], side[1][1:]))
+        copied = size.map(lambda count: Texts.of_lists([[str(each)] for each in range(count)]))
+        one, other = (replace(benchmark_.task, names=each) for each in (sliced, copied))
+        assert task_key(one) == task_key(other)
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
@@ -244,6 +368,7 @@ class TestManifest:
         "data": {"task": "task-1"},
         "config": preset("fast", 100).to_dict(),
         "artifacts": {"data": "data-1", "train": "train-1"},
+        "leaves": {"pseudo": [], "trained": []},
     }
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""Finds which entities of two knowledge graphs are the same, from structure and a few seeds."""
+"""Finds which entities of two knowledge graphs are the same, from structure, seeds and names."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STANDARD_INPUT = Path("-")
 _LONGEST_QUOTE = 200
 _LONG_WORD = re.compile(r"\S{1000,}")
 # Options whose argument is not the option's name with underscores.
-_ARGUMENTS = {"out": "run", "set": "settings"}
+_ARGUMENTS = {"out": "run", "set": "settings", "label-property": "label_properties"}
 _SETTING = re.compile(r"(?<![^\s(`])--set ([a-z_]+\.[a-z_]+)=(\w+)")
 # An option, alone or with a value: `--fold 3`, `--device=cpu`.
 _OPTION = re.compile(r"(?<![^\s(`])--([a-z][a-z-]*[a-z])(?: (?=\d)|=(\w+))?")

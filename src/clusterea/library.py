@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
 from clusterea.config import FusionConfig
 from clusterea.config import preset as find_preset
 from clusterea.data import load as load_data
+from clusterea.data.features import given_features
+from clusterea.data.given_decisions import DecisionSource, decided
 from clusterea.data.in_memory import GraphSource, LinkSource
 from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline import (
@@ -20,10 +22,12 @@ from clusterea.pipeline import (
     PythonWarnings,
     check_names,
     choose_device,
+    find_previous,
     run_in_folder,
 )
 from clusterea.pipeline import align as run_stages
 from clusterea.pipeline.result import numbered
+from clusterea.review.answers import answers_of
 from clusterea.run_lock import run_lock
 from clusterea.types import (
     AlignmentTask,
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
+    Features: TypeAlias = Pair[Any] | tuple[ArrayLike, ArrayLike]
+
 
 # Errors name arguments here; the command line uses `load_data`, whose errors name options.
 load = names_arguments(load_data)
@@ -50,6 +56,8 @@ def align(
     source: Benchmark | AlignmentTask,
     *,
     preset: str = "default",
+    features: Features | None = None,
+    decisions: DecisionSource | None = None,
     model: str | None = None,
     samplers: Sequence[str] | None = None,
     settings: Mapping[str, object] | Sequence[str] = (),
@@ -67,6 +75,8 @@ def align(
     preset: str,
     /,
     *,
+    features: Features | None = None,
+    decisions: DecisionSource | None = None,
     model: str | None = None,
     samplers: Sequence[str] | None = None,
     settings: Mapping[str, object] | Sequence[str] = (),
@@ -87,6 +97,8 @@ def align(
     seeds: LinkSource | None = None,
     test_links: LinkSource | None = None,
     preset: str = "default",
+    features: Features | None = None,
+    decisions: DecisionSource | None = None,
     model: str | None = None,
     samplers: Sequence[str] | None = None,
     settings: Mapping[str, object] | Sequence[str] = (),
@@ -107,6 +119,8 @@ def align(
     seeds: LinkSource | None = None,
     test_links: LinkSource | None = None,
     preset: str = "default",
+    features: Features | None = None,
+    decisions: DecisionSource | None = None,
     model: str | None = None,
     samplers: Sequence[str] | None = None,
     settings: Mapping[str, object] | Sequence[str] = (),
@@ -134,16 +148,27 @@ def align(
         seeds: The seeds, instead of `links`.
         test_links: The test links, with `seeds`; only `evaluate` and the report use them.
         preset: paper, default or fast.
+        features: Vectors of your own: two arrays, source and target, in which row i is that of
+            entity i (`benchmark.names.source[i]`). Rows of zeros stand for no vector.
+        decisions: What a person decided: a file from `clusterea review`, rows of source, target and
+            "same" or "different", answers, or `Decisions`. Accepted pairs are seeds, and rejected
+            ones are never linked. Default: the file decisions.sssom.tsv in `run`, if there is one.
         model: Encoders instead of the preset's.
         samplers: Samplers instead of the preset's.
         settings: Other settings, as `{"training.epochs": 10}` or `["training.epochs=10"]`.
         seed: Random seed: same seed, same result.
         device: auto, cpu or cuda.
         run: A folder for the files of `clusterea align --out`; a second call continues the run.
+            With new decisions, it is a warm restart: what was trained is kept.
         overwrite: Remove the run in the folder, and start over.
         observer: Gets progress and warnings. Without one, warnings are Python warnings.
     """
     if not isinstance(source, Benchmark | AlignmentTask):
+        if features is not None:
+            raise InputError(
+                "features go with the result of `load`: row i is that of its entity i. Load the "
+                "graphs first, or give `load` files of features."
+            )
         source = load_data(source, target, links=links, seeds=seeds, test_links=test_links)
     else:
         if isinstance(target, str):  # as in `align(task, "fast")`
@@ -154,6 +179,9 @@ def align(
                 "other settings, by name."
             )
     benchmark, task = (source, source.task) if isinstance(source, Benchmark) else (None, source)
+    if features is not None:
+        task = replace(task, features=given_features(features, task.num_entities))
+        benchmark = None if benchmark is None else replace(benchmark, task=task)
     larger = max(graph.num_entities for graph in task.graphs)
     given = (
         [f"{name}={_text(value)}" for name, value in settings.items()]
@@ -162,16 +190,27 @@ def align(
     )
     config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
     watcher, torch_device = observer or PythonWarnings(), choose_device(device)
-    if run is None:
+    if run is None and decisions is None:
         result = run_stages(task, config, torch_device, observer=watcher)
         return replace(result, benchmark=benchmark)
+    undecided = benchmark or numbered(task)  # without names, entities are named by number
+    if run is None:
+        data = decided(undecided, decisions or ())
+        result = run_stages(data.task, config, torch_device, observer=watcher)
+        return replace(result, benchmark=None if benchmark is None else data)
     check_names(config)  # before the folder is made
     with run_lock(Path(run), "clusterea.align"):
-        workspace = Workspace(Path(run))
-        workspace.claim(task_key(task), overwrite=overwrite, option="overwrite=True")
-        data = benchmark or numbered(task)  # without names, entities are named by number
-        result, _ = run_in_folder(workspace, data, config, torch_device, watcher)
-        return replace(result, benchmark=benchmark)
+        workspace, claimed = Workspace(Path(run)), task_key(task)
+        if not overwrite:
+            workspace.check_task(claimed, option="overwrite=True")
+        own = answers_of(Path(run), undecided) if decisions is None else decisions
+        data = decided(undecided, own)
+        workspace.claim(claimed, overwrite=overwrite, option="overwrite=True")
+        previous = find_previous(workspace, data.task, config, torch_device)
+        result, _ = run_in_folder(
+            workspace, data, config, torch_device, watcher, task=claimed, previous=previous
+        )
+        return replace(result, benchmark=None if benchmark is None else data)
 
 
 def _text(value: object) -> str:

@@ -64,7 +64,7 @@ def run_lock(folder: Path, command: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if _is_at(folder / LOCK, number):
+        if is_at(folder / LOCK, number):
             (folder / LOCK).unlink(missing_ok=True)  # while it is still held
         os.close(number)
         with suppress(OSError):  # the folder is not empty
@@ -108,11 +108,11 @@ def _acquired(folder: Path, command: str) -> int:
                 looks += 1
                 if looks < _LOOKS:
                     time.sleep(_PAUSE)
-                elif _is_at(path, number):
+                elif is_at(path, number):
                     path.unlink(missing_ok=True)
-            elif _is_at(path, number):  # else the last holder has removed the file
+            elif is_at(path, number):  # else the last holder has removed the file
                 _write(number, command)
-                if _is_at(path, number):  # else another process has removed the file as stale
+                if is_at(path, number):  # else another process has removed the file as stale
                     return number
         except BaseException:
             os.close(number)
@@ -144,7 +144,8 @@ def _write(number: int, command: str) -> None:
     os.pwrite(number, json.dumps({**holder, "command": command, "since": since}).encode(), 0)
 
 
-def _is_at(path: Path, number: int) -> bool:
+def is_at(path: Path, number: int) -> bool:
+    """Whether the open file `number` is still the one at `path`."""
     try:
         return os.path.samestat(path.stat(), os.fstat(number))
     except FileNotFoundError:

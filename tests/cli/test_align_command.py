@@ -276,7 +276,7 @@ class TestSaid:
             "Fusion     Sinkhorn of 20 rounds, 20 candidates per entity, exact search, "
             "2 rounds of support",
             "Rounds     2 of self-training at most: seeds are few",
-            "Matching   one-to-one; two fits, each with 53 other seeds held out, to fit the "
+            "Matching   one-to-one; two fits, each with 50 other seeds held out, to fit the "
             "confidence",
         ]
         assert re.fullmatch(r"Expected +[\d.]+ [MG]iB of memory, about \d+ s", plan[5])
@@ -596,7 +596,7 @@ class TestDryRun:
                     "Fusion     Sinkhorn of 100 rounds, 300 candidates per entity, exact search, "
                     "2 rounds of support",
                     "Rounds     2 of self-training",
-                    "Matching   one-to-one; two fits, each with 31 other seeds held out, to fit "
+                    "Matching   one-to-one; two fits, each with 25 other seeds held out, to fit "
                     "the confidence",
                 ],
             ),
@@ -607,7 +607,7 @@ class TestDryRun:
                     "Sampling   none: all entities at once",
                     "Fusion     Sinkhorn of 20 rounds, 50 candidates per entity, exact search, "
                     "2 rounds of support",
-                    "Matching   one-to-one; 31 seeds held out to fit the confidence",
+                    "Matching   one-to-one; 25 seeds held out to fit the confidence",
                 ],
             ),
         ],
@@ -720,7 +720,11 @@ class TestRefused:
         files = [pair / f"rel_triples_{number}" for number in (1, 2)]
         ran = clusterea_command("align", *files, "--out", tmp_path / "run")
         assert ran.code == 2
-        assert "two graphs need --links" in ran.err
+        assert (
+            "there is no known pair to learn from: the entities have no names that can be "
+            "compared; no IRI is in both graphs. Give pairs that are known with --links, or names "
+            "with --name-files.\n" in ran.err
+        )
 
     def test_a_fault_of_ours_is_no_fault_of_theirs(
         self,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_runs import (
     ONLY_SCORED,
     ROUNDS,
@@ -20,7 +23,10 @@ from tiny_runs import (
     write_pair,
 )
 
-from clusterea.types.alignment import NOT_CALIBRATED
+from clusterea.pipeline import AlignmentResult, load_run
+from clusterea.pipeline.store import Made
+from clusterea.types import Texts
+from clusterea.types.alignment import BY_NAMES, BY_STRUCTURE, NOT_CALIBRATED
 
 
 @pytest.fixture(scope="module")
@@ -222,3 +228,179 @@ def test_a_pair_below_the_cut(pair: Path, tmp_path: Path) -> None:
     assert any(told.values())
     assert given.keys() < every.keys()
     assert below_cut(rows(tmp_path / "unmatched_source.tsv")[1][0]) == []
+
+
+def short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def label_of(name: str) -> str:
+    """A label that its entity shares with no other, with characters that a terminal obeys."""
+    side = "[b]source" if "source.example" in name else "[b]target"
+    return f"{side}\n\x1b[31mThing {short(name)}"
+
+
+def shown_label(name: str) -> str:
+    return label_of(name).replace("\n\x1b", " ")
+
+
+@pytest.fixture(scope="module")
+def labeled(run: Path) -> AlignmentResult:
+    """All entities have two labels, but the last of each side has none."""
+    result = load_run(run, need="match")
+    labels = result.named.names.map(
+        lambda side: Texts.of_lists(
+            [[label_of(name), "twin" if name == side[0] else short(name)] for name in side[:-1]]
+            + [[]]
+        )
+    )
+    grounds = torch.full((len(result.all_links.links),), BY_STRUCTURE | BY_NAMES)
+    grounds[1] = 0
+    links = replace(result.all_links, grounds=grounds.to(torch.uint8))
+    return replace(
+        result,
+        benchmark=replace(result.named, labels=labels),
+        made_alignment=Made.of("match-0", links),
+    )
+
+
+class TestLabels:
+    @pytest.fixture
+    def explained(
+        self,
+        labeled: AlignmentResult,
+        run: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        clusterea_command: Command,
+    ) -> Callable[..., str]:
+        monkeypatch.setattr("clusterea.pipeline.load_run", lambda *_args, **_options: labeled)
+
+        def explain(*arguments: str) -> str:
+            ran = clusterea_command("explain", run, *arguments)
+            assert ran.code == 0, ran.err
+            return ran.out
+
+        return explain
+
+    def ends(self, labeled: AlignmentResult, row: int) -> tuple[str, str]:
+        source, target = labeled.alignment.links[row].tolist()
+        return labeled.named.names.source[source], labeled.named.names.target[target]
+
+    def test_a_link(self, labeled: AlignmentResult, explained: Callable[..., str]) -> None:
+        source, target = self.ends(labeled, 0)
+        first, _, *rows = explained(source, "--limit", "3").splitlines()
+        sure = float(labeled.alignment.confidence[0])
+        assert first == (
+            f"{shown_label(source)} ({source})  =  {shown_label(target)} ({target})   "
+            f"(score {sure:.2f}; by structure and names)"
+        )
+        assert "\x1b" not in "".join(rows)
+        text = " ".join("".join(rows).split())
+        near = labeled.explain(source, 1)
+        assert near.answers
+        assert re.search(r"\[b\]source", text)
+        assert repr(near).startswith(f"{shown_label(source)} ({source}) = ")
+        assert "; by structure and names; pairs of linked neighbors" in repr(near)
+        other = explained(self.ends(labeled, 1)[0]).splitlines()[0]
+        assert re.search(r"\(score [0-9.>]+\)$", other)
+
+    def test_as_json(self, labeled: AlignmentResult, explained: Callable[..., str]) -> None:
+        source, target = self.ends(labeled, 0)
+        told = json.loads(explained(source, "--json"))
+        (link,) = told["links"]
+        assert (link["source"], link["source_label"]) == (source, label_of(source))
+        assert (link["target"], link["target_label"]) == (target, label_of(target))
+        assert link["grounds"] == ["structure", "names"]
+        assert link["evidence"]
+        last = labeled.named.names.map(lambda side: side[len(side) - 1])
+        for each in link["evidence"]:
+            for side, end in (("source", last.source), ("target", last.target)):
+                name = each[side]
+                assert each[f"{side}_label"] == (None if name == end else label_of(name))
+
+    def test_a_seed_has_no_grounds(
+        self, labeled: AlignmentResult, explained: Callable[..., str]
+    ) -> None:
+        seed = labeled.named.names.source[int(labeled.task.seeds[0, 0])]
+        (link,) = json.loads(explained(seed, "--json"))["links"]
+        assert (link["is_seed"], link["grounds"]) == (True, None)
+
+    def test_one_without_a_link(
+        self, labeled: AlignmentResult, explained: Callable[..., str]
+    ) -> None:
+        lone = labeled.named.names.source[int(labeled.alignment.unmatched.source[0])]
+        shown = explained(lone, "--limit", "3")
+        assert shown.startswith(f"{shown_label(lone)} ({lone}) (source) has no link.")
+        (answer,) = json.loads(explained(lone, "--json", "--limit", "3"))["unmatched"]
+        assert (answer["entity"], answer["label"]) == (lone, label_of(lone))
+        for each in answer["candidates"]:
+            assert each["label"] == label_of(each["entity"])
+            assert each["linked_to_label"] == label_of(each["linked_to"])
+            rival = each["linked_to"]
+            assert f"linked to {shown_label(rival)} ({rival})," in repr(labeled.explain(lone, 3))
+        assert "[b]target" in shown
+
+    @pytest.mark.parametrize("change", [str, str.upper, lambda text: f" {text}\t"])
+    def test_a_label_stands_for_its_entity(
+        self,
+        change: Callable[[str], str],
+        labeled: AlignmentResult,
+        explained: Callable[..., str],
+    ) -> None:
+        source, target = self.ends(labeled, 0)
+        for name in (source, target):
+            assert explained(change(label_of(name))) == explained(name)
+
+    def test_a_label_of_both_graphs_stands_for_both(
+        self, labeled: AlignmentResult, explained: Callable[..., str]
+    ) -> None:
+        names = labeled.named.names.map(lambda side: side[0])
+        both = json.loads(explained("twin", "--json"))
+        found = {each[side] for each in both["links"] for side in ("source", "target")}
+        found |= {each["entity"] for each in both["unmatched"]}
+        assert set(names) <= found
+
+    def test_a_label_of_several_is_answered_with_ids(
+        self,
+        labeled: AlignmentResult,
+        run: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        clusterea_command: Command,
+    ) -> None:
+        names = labeled.named.names
+        labels = names.map(
+            lambda side: Texts.of_lists([["Paris"]] * 2 + [[]] * (len(side) - 3) + [["paris, TX"]])
+        )
+        labels = replace(
+            labels, target=Texts.of_lists([["PARIS"]] + [[]] * (len(names.target) - 1))
+        )
+        found = replace(labeled, benchmark=replace(labeled.named, labels=labels))
+        monkeypatch.setattr("clusterea.pipeline.load_run", lambda *_args, **_options: found)
+        ran = clusterea_command("explain", run, "paris")
+        assert ran.code == 2
+        assert ran.err == (
+            f"error: 3 entities have the label 'paris'. Did you mean Paris ({names.source[0]!r}), "
+            f"PARIS ({names.target[0]!r}), Paris ({names.source[1]!r})?\n"
+        )
+        ran = clusterea_command("explain", run, "aris, T")
+        last = names.source[len(names.source) - 1]
+        assert ran.err == (
+            "error: no entity of either graph is called 'aris, T'. "
+            f"Did you mean paris, TX ({last!r})?\n"
+        )
+        ran = clusterea_command("explain", run, " ")
+        assert ran.err == "error: no entity of either graph is called ' '.\n"
+
+    def test_a_name_goes_before_a_label(
+        self,
+        labeled: AlignmentResult,
+        explained: Callable[..., str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        source, _ = self.ends(labeled, 0)
+        labels = labeled.named.names.map(lambda side: Texts.of_lists([[source]] * len(side)))
+        found = replace(labeled, benchmark=replace(labeled.named, labels=labels))
+        monkeypatch.setattr("clusterea.pipeline.load_run", lambda *_args, **_options: found)
+        (link,) = json.loads(explained(source, "--json"))["links"]
+        assert link["source"] == source
+        assert explained(source).startswith(f"{source}  =  {source} (")

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +17,8 @@ import pytest
 from tiny_runs import Command, aligned, rows, write_pair, write_rdf
 
 from clusterea.data.links import read_links
-from clusterea.types import Pair
+from clusterea.pipeline import load_run
+from clusterea.types import Pair, Texts
 from clusterea.types.alignment import NOT_CALIBRATED
 
 FILES = {
@@ -90,6 +92,23 @@ def test_the_unmatched_stand_in_sssom_if_asked_for(
     missing = [line for line in out.read_text().splitlines() if "sssom:NoTermFound" in line]
     unmatched = [rows(run / f"unmatched_{side}.tsv")[1:] for side in ("source", "target")]
     assert len(missing) == sum(map(len, unmatched))
+
+
+def test_labels_are_written_if_the_run_has_them(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusterea_command: Command
+) -> None:
+    result = load_run(run, need="match")
+    names = result.named.names
+    labels = names.map(lambda side: Texts.of_lists([f"thing {name}"] for name in side))
+    labeled = replace(result, benchmark=replace(result.named, labels=labels))
+    monkeypatch.setattr("clusterea.pipeline.load_run", lambda *_args, **_options: labeled)
+    out = tmp_path / "links.parquet"
+    assert clusterea_command("export", run, "--format", "parquet", "--out", out).code == 0
+    table = pq.read_table(out)
+    assert table.num_rows > 10
+    for side in ("source", "target"):
+        wanted = [f"thing {name}" for name in table[side].to_pylist()]
+        assert table[f"{side}_label"].to_pylist() == wanted
 
 
 def test_oaei_is_xml_with_a_cell_a_link(

@@ -141,7 +141,7 @@ class TestAgain:
         assert kept("self_training.threshold=0.2") == of_both("propagation", "fusion")
         assert kept("fusion.candidates=5") == of_both("propagation")
         assert kept("propagation.rounds=1") == []
-        assert kept("matching.held_out=0.6") == []
+        assert kept("matching.seed=1") == []
         assert kept() == IN_ROUNDS  # the first settings again: all still there
         assert contents(unbroken_rounds).items() <= contents(run).items()
         check_sound(run)

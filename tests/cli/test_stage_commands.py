@@ -129,7 +129,7 @@ class TestAfterRounds:
         assert artifacts(run).keys() == {"data", "train"}
         ran = clusterea_command("fuse", run, "--samplers", "", *CPU)
         assert ran.code == 0, ran.err
-        assert artifacts(run).keys() == {"data", "train", "fuse"}
+        assert artifacts(run).keys() == {"data", "train", "fuse-1", "fuse"}
         assert clusterea_command("match", run, *CPU).code == 0
 
 
@@ -228,7 +228,7 @@ class TestFuse:
         ran = clusterea_command("fuse", run, "--samplers", "cmcs,vps", *CPU)
         assert ran.code == 0, ran.err
         assert "sampling: cmcs: reused" in ran.err
-        assert artifacts(run).keys() == {"data", "train", "cmcs", "vps", "fuse"}
+        assert artifacts(run).keys() == {"data", "train", "cmcs", "vps", "fuse-1", "fuse"}
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -24,7 +24,7 @@ Command = Callable[..., Ran]
 TINY = ["training.epochs=2", "training.dimension=16"]
 # One encoder that is trained, and mini-batches.
 PAPER_SETTINGS = [*TINY, "sampling.classifier=softmax", "sampling.kmeans_starts=3"]
-# Two encoders, two fits that hold out 53 of 106 seeds each, and two rounds, of two folds each.
+# Two encoders, two fits that hold out 50 of 106 seeds each, and two rounds, of two folds each.
 ROUNDS_SETTINGS = [
     *(*TINY, "propagation.dimension=32", "propagation.features=48"),
     *("fusion.candidates=20", "fusion.sinkhorn_rounds=20", "matching.held_out=0.5"),

@@ -97,7 +97,28 @@ def test_the_good_folder_is_good(write_files: WriteFiles, clusterea_command: Com
 FILES: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
     "missing seeds file": ({}, ["--seeds", "nowhere"], "nowhere: expected a file, but there is"),
     "folder for a file": ({"sub/x": ""}, ["--links", "sub"], "sub: expected a file, got a folder"),
-    "no links given": ({}, [], "two graphs need --links, or else --seeds"),
+    "no links given": (
+        {},
+        [],
+        "no known pair to learn from: no name belongs to exactly one entity in each graph; "
+        "no IRI is in both graphs. Give pairs that are known with --links.$",
+    ),
+    "seeds from links, of which there are none": (
+        {},
+        ["--seeds-from", "links"],
+        "two graphs need --links, or else --seeds",
+    ),
+    "no links, no names": (
+        {},
+        ["--names", "none"],
+        "no known pair to learn from: no IRI is in both graphs. Give pairs that are known with "
+        "--links, or use equal names with --names auto --seeds-from names.$",
+    ),
+    "seeds from names that are not compared": (
+        {},
+        ["--seeds-from", "names", "--names", "none"],
+        "--seeds-from names needs names that are compared, but --names is none",
+    ),
     "links and seeds": (
         {"seeds": "a\tx\n"},
         ["--links", "links", "--seeds", "seeds"],

@@ -70,6 +70,7 @@ def test_an_exact_match_comes_before_a_close_one(pair: Path, as_sssom: bool) -> 
     assert benchmark.notes == (
         f"{path}: 3 links: 1 by skos:exactMatch, 2 by skos:closeMatch "
         "(a close match is taken for a link).",
+        "No names are used: ids such as '0' are not readable.",
     )
 
 

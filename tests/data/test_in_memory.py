@@ -229,8 +229,8 @@ class TestRdflib:
 
     def test_identical_iris_are_known_pairs_where_both_are_rdf(self) -> None:
         loaded = clusterea.load(self.graph(), self.graph())
-        assert loaded.seeds_from == {"iris": 3}
-        with pytest.raises(InputError, match="^two graphs need links"):
+        assert loaded.seeds_from == {"names": 0, "iris": 3}
+        with pytest.raises(InputError, match="no IRI is in both graphs"):
             clusterea.load(self.graph(), OTHERS)
 
     def test_a_dataset_is_the_union_of_its_graphs(self) -> None:
@@ -316,7 +316,15 @@ def test_what_is_no_graph_is_refused_in_one_line(graph: Any, message: str) -> No
             {"seeds": [("a", "x")], "test_links": {"a": "y"}},
             "^test_links: expected test links of entities that no seed decides",
         ),
-        ({}, "^two graphs need links, or else seeds with or without test_links"),
+        (
+            {"seeds_from": "links"},
+            "^two graphs need links, or else seeds with or without test_links",
+        ),
+        (
+            {},
+            "^there is no known pair to learn from: no name belongs to exactly one entity in "
+            r"each graph; no IRI is in both graphs\. Give pairs that are known with links\.$",
+        ),
         (
             {"links": LINKS, "columns": ("a", "b", "c")},
             "^source: columns goes with a table; got list",

@@ -144,7 +144,7 @@ class TestSeedsFrom:
 
     def test_no_links_at_all(self, files: Path) -> None:
         benchmark = clusterea.load(files / "a.ttl", files / "b.ttl")
-        assert list(benchmark.seeds_from) == ["iris"]
+        assert benchmark.seeds_from == {"names": 0, "iris": 6}
         assert not len(benchmark.test_links)
 
     def test_a_seed_of_the_links_counts_more_than_an_identical_iri(self, files: Path) -> None:
@@ -213,8 +213,11 @@ class TestSeedsFrom:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"seeds_from": []}, "seeds_from must be one or more of links, iris. Got none"),
-            ({"seeds_from": "iri"}, "unknown source of seeds 'iri'; choose one of links, iris"),
+            ({"seeds_from": []}, "seeds_from must be one or more of links, names, iris. Got none"),
+            (
+                {"seeds_from": "iri"},
+                "unknown source of seeds 'iri'; choose one of links, names, iris.*'iris'",
+            ),
             ({"seeds_from": "iris"}, "takes every link for a test link. Leave out seeds, split"),
             ({"links": None}, "^split, seeds_share and fold divide links"),
             ({"links": None, "seeds_share": None, "seeds_from": "links"}, "^two graphs need links"),
@@ -251,7 +254,7 @@ class TestVocabularies:
         folder = write_files(
             {
                 "a.nt": "<u:a> <u:r> <http://www.w3.org/2002/07/owl#Class> .\n",
-                "b.nt": "<v:a> <u:r> <http://www.w3.org/2002/07/owl#Class> .\n",
+                "b.nt": "<v:b> <u:r> <http://www.w3.org/2002/07/owl#Class> .\n",
             }
         )
         with pytest.raises(InputError, match="in both graphs but 1 terms of RDF's own") as raised:

@@ -569,7 +569,7 @@ def test_blank_nodes_in_every_triple_and_dropped(blank_side: int, write_files: W
 
 @pytest.mark.parametrize("wrong", [5, [5], {"links": 1}, [["links"]], b"links"])
 def test_seeds_from_what_is_no_name(wrong: Any) -> None:
-    with pytest.raises(InputError, match="^seeds_from must be links, iris or both.* Got .*instead"):
+    with pytest.raises(InputError, match="^seeds_from must be one or more of .* Got .*instead"):
         clusterea.load(SOURCE, TARGET, links=LINKS, seeds_from=wrong)
 
 

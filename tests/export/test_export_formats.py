@@ -26,7 +26,7 @@ from named_alignments import (
 from clusterea.data.name_iris import NAMESPACES, to_iris
 from clusterea.errors import DataError, InputError
 from clusterea.export import EXPORTERS, export, find_exporter
-from clusterea.types import Alignment, Names, Pair
+from clusterea.types import Alignment, Names, Pair, Texts
 
 PARIS = aligned(("Paris", "Parigi", 0.5), ("Rome", "Roma", 1.0), source="Bonn", target="Bari Pisa")
 SURE = replace(PARIS[0], examples=130), PARIS[1]
@@ -196,6 +196,31 @@ class TestRdf:
         assert len(cells(path)) == 2
 
 
+class TestLabels:
+    LABELS = Pair(
+        Texts.of_lists([["Paris\t", "Lutetia"], [], ["Bonn"]]),
+        Texts.of_lists([[], ["Roma"], [], []]),
+    )
+
+    def test_parquet_has_them_in_the_last_columns(self, tmp_path: Path) -> None:
+        path = tmp_path / "out.parquet"
+        export(*PARIS, "parquet", path, labels=self.LABELS)
+        assert pq.read_table(path).to_pydict() == {
+            "source": ["Rome", "Paris"],
+            "target": ["Roma", "Parigi"],
+            "score": [1.0, 0.5],
+            "source_label": [None, "Paris\t"],
+            "target_label": ["Roma", None],
+        }
+        assert loaded(path, PARIS[1], tmp_path) == links_of(PARIS)
+
+    @pytest.mark.parametrize("format_name", ["tsv", "ntriples", "oaei"])
+    def test_other_formats_stay_as_they_are(self, format_name: str, tmp_path: Path) -> None:
+        path = tmp_path / "labeled"
+        export(*PARIS, format_name, path, labels=self.LABELS)
+        assert path.read_bytes() == exported(PARIS, format_name, tmp_path).read_bytes()
+
+
 class TestExport:
     def test_every_format_can_be_empty(self, tmp_path: Path) -> None:
         empty = aligned(source="a b", target="x")
@@ -245,7 +270,7 @@ class TestExport:
     def test_a_failed_write_leaves_what_was_there(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def failing(_alignment: Alignment, _names: Pair[Names], path: Path) -> None:
+        def failing(_alignment: Alignment, _names: Pair[Names], path: Path, _: object) -> None:
             path.write_text("half")
             raise KeyboardInterrupt
 

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import torch
 import yaml
 from hypothesis import given
 from named_alignments import IRIS, WORDS, Named, aligned, links_of, loaded
 
 from clusterea.export import export
 from clusterea.export.curies import curies
-from clusterea.types import Pair
+from clusterea.types import Pair, Texts
+from clusterea.types.alignment import BY_FEATURES, BY_NAMES, BY_STRUCTURE
 
 DBPEDIA = aligned(
     ("http://fr.dbpedia.org/resource/Été_(saison)", "http://dbpedia.org/resource/Summer", 0.75),
@@ -30,6 +32,19 @@ DBPEDIA = aligned(
 )  # fmt: skip
 CALIBRATED = replace(DBPEDIA[0], examples=130), DBPEDIA[1]
 MEASURE = "clusterea score"
+# Of the links in their order, then of the unmatched; a tab and line ends, quotes, and none.
+LABELS = Pair(
+    Texts.of_lists([
+        ["Été", "Saison d’été"], ['"L\'eau" (chanson)'], ["éclair\tau\r\nchocolat\u2028"],
+        [], ["# no comment"], ['"'], ["a|b\x00c"], ["Seul"], [],
+    ]),
+    Texts.of_lists([["Summer"], [], ["東\n京"], [], [], ["Thing"], [""], ["Alone"]]),
+)  # fmt: skip
+SHOWN_LABELS = {
+    *(("Été", "Summer"), ('"L\'eau" (chanson)', None), ("éclair au chocolat ", "東 京")),
+    *((None, None), ("# no comment", None), ('"', "Thing"), ("a|b c", None)),
+    *(("Seul", None), (None, "Alone")),
+}
 
 # In a process of its own: sssom-py warns as it is imported, and warnings are errors in our tests.
 VALIDATE = """
@@ -44,6 +59,7 @@ rows = [
     [
         *(expand(m.subject_id), expand(m.object_id)),
         *(m.confidence, m.similarity_score, m.similarity_measure),
+        *(m.subject_label, m.object_label, str(m.mapping_justification)),
     ]
     for m in mappings
 ]
@@ -52,17 +68,31 @@ print(json.dumps({"problems": problems, "rows": rows, "id": table.metadata["mapp
 NOTHING = "https://w3id.org/sssom/NoTermFound"
 
 
-def exported(named: Named, folder: Path, *, with_unmatched: bool = False) -> Path:
+def exported(
+    named: Named,
+    folder: Path,
+    *,
+    labels: Pair[Texts] | None = None,
+    with_unmatched: bool = False,
+) -> Path:
     path = folder / "out.sssom.tsv"
-    export(*named, "sssom", path, with_unmatched=with_unmatched)
+    export(*named, "sssom", path, labels=labels, with_unmatched=with_unmatched)
     return path
+
+
+def body(path: Path) -> list[list[str]]:
+    lines = path.read_text().split("\n")[:-1]
+    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("sssom") is None, reason="sssom-py is not installed")
 @pytest.mark.parametrize("named", [DBPEDIA, CALIBRATED], ids=["score", "confidence"])
-def test_sssom_py_finds_it_valid_and_reads_every_mapping(named: Named, tmp_path: Path) -> None:
-    path = exported(named, tmp_path, with_unmatched=True)
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["no labels", "labels"])
+def test_sssom_py_finds_it_valid_and_reads_every_mapping(
+    named: Named, labels: Pair[Texts] | None, tmp_path: Path
+) -> None:
+    path = exported(named, tmp_path, labels=labels, with_unmatched=True)
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", VALIDATE, str(path)],
         capture_output=True,
@@ -73,13 +103,16 @@ def test_sssom_py_finds_it_valid_and_reads_every_mapping(named: Named, tmp_path:
     assert "well-formed" not in ran.stderr  # it only warns of the mappings that it drops
     found = json.loads(ran.stdout)
     assert found["problems"] == []
-    rows = []
-    for *ends, confidence, score, measure in found["rows"]:
+    rows, shown = [], set()
+    for *ends, confidence, score, measure, subject_label, object_label, why in found["rows"]:
+        shown.add((subject_label, object_label))
+        assert why == "semapv:StructuralMatching"
         if named is CALIBRATED:
             assert (score, measure) == (None, None)
         else:
             assert (confidence, measure) == (None, None if score is None else MEASURE)
         rows.append([*ends, confidence if named is CALIBRATED else score])
+    assert shown == (SHOWN_LABELS if labels else {(None, None)})
     assert sorted(rows, key=str) == sorted(
         [
             ["http://fr.dbpedia.org/resource/L'eau", "http://dbpedia.org/resource/Water", 1.0],
@@ -171,6 +204,78 @@ def test_the_same_alignment_has_the_same_id(tmp_path: Path) -> None:
     )
     for other in others:
         assert exported(other, tmp_path).read_bytes().split(b"\n")[0] != first.split(b"\n")[0]
+
+
+def test_labels_stand_beside_their_ids(tmp_path: Path) -> None:
+    named = aligned(("a", "x", 0.5), ("b", "y", 1.0), source="c", target="z")
+    labels = Pair(
+        Texts.of_lists([["A", "other"], [], ['6" gun']]), Texts.of_lists([[], ["Y\t\n1"], ["Z"]])
+    )
+    columns, *rows = body(exported(named, tmp_path, labels=labels, with_unmatched=True))
+    assert columns[:6] == [
+        *("subject_id", "subject_label", "predicate_id"),
+        *("object_id", "object_label", "mapping_justification"),
+    ]
+    why = "semapv:StructuralMatching"
+    assert [[cell.rpartition(":")[2] for cell in row[:6]] for row in rows] == [
+        ["b", "", "sameAs", "y", "Y 1", "StructuralMatching"],
+        ["a", "A", "sameAs", "x", "", "StructuralMatching"],
+        ["c", '"6"" gun"', "sameAs", "NoTermFound", "", "StructuralMatching"],
+        ["NoTermFound", "", "sameAs", "z", "Z", "StructuralMatching"],
+    ]
+    assert {len(row) for row in rows} == {len(columns)}
+    assert rows[0][5:] == [why, "1", MEASURE]
+    assert rows[3][5:] == [why, "", ""]
+
+
+def test_labels_change_no_link(tmp_path: Path) -> None:
+    path = exported(DBPEDIA, tmp_path, labels=LABELS, with_unmatched=True)
+    assert loaded(path, DBPEDIA[1], tmp_path) == links_of(DBPEDIA)
+
+
+@pytest.mark.parametrize(
+    ("grounds", "justification"),
+    [
+        (None, "StructuralMatching"),
+        (0, "StructuralMatching"),
+        (BY_STRUCTURE, "StructuralMatching"),
+        (BY_NAMES, "LexicalMatching"),
+        (BY_FEATURES, "SemanticSimilarityThresholdMatching"),
+        (BY_STRUCTURE | BY_NAMES, "CompositeMatching"),
+        (BY_STRUCTURE | BY_FEATURES, "CompositeMatching"),
+        (BY_NAMES | BY_FEATURES, "CompositeMatching"),
+        (BY_STRUCTURE | BY_NAMES | BY_FEATURES, "CompositeMatching"),
+    ],
+)
+def test_each_link_has_its_own_justification(
+    grounds: int | None, justification: str, tmp_path: Path
+) -> None:
+    alignment, names = aligned(("a", "x", 0.5), ("b", "y", 1.0), source="c")
+    if grounds is not None:
+        bits = torch.tensor([grounds, BY_NAMES], dtype=torch.uint8)
+        alignment = replace(alignment, grounds=bits)
+    rows = body(exported((alignment, names), tmp_path, with_unmatched=True))[1:]
+    surest = "StructuralMatching" if grounds is None else "LexicalMatching"
+    assert [row[3] for row in rows] == [
+        f"semapv:{each}" for each in (surest, justification, "StructuralMatching")
+    ]
+
+
+def test_the_id_depends_on_labels_and_grounds(tmp_path: Path) -> None:
+    alignment, names = aligned(("a", "x", 0.5), ("b", "y", 1.0))
+    texts = [Texts.of_lists(each) for each in ([["A"], ["B"]], [["A"], ["C"]], [["A", "D"], ["B"]])]
+    none = Texts.of_lists([[], []])
+    grounds = [torch.tensor(bits, dtype=torch.uint8) for bits in ([1, 3], [3, 1])]
+    ids = [
+        exported(named, tmp_path, labels=labels).read_text().split("\n")[0]
+        for named, labels in (
+            ((alignment, names), None),
+            *(((alignment, names), Pair(each, none)) for each in texts),
+            *(((replace(alignment, grounds=each), names), None) for each in grounds),
+        )
+    ]
+    assert ids[3] == ids[1]  # only the preferred label is written
+    assert len(set(ids)) == 5
 
 
 def test_iris_that_differ_in_encoding_only_stay_apart(tmp_path: Path) -> None:

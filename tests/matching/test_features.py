@@ -29,7 +29,18 @@ def rival(line: list[float], at: int) -> float | None:
     return max((value for i, value in enumerate(line) if i != at and value == value), default=None)
 
 
-def twin(dense: Tensor, links: Tensor, task: AlignmentTask) -> list[list[float]]:
+def gain(source: int, target: int) -> float:
+    """A gain by names that differs from link to link."""
+    return (3 * source - 7 * target) / 8
+
+
+def gains(links: Tensor) -> Tensor:
+    return torch.tensor([gain(s, t) for s, t in links.tolist()])
+
+
+def twin(
+    dense: Tensor, links: Tensor, task: AlignmentTask, *, has_gains: bool
+) -> list[list[float]]:
     """The features, link by link."""
     near = task.graphs.map(neighbors)
     table = dense.tolist()
@@ -53,6 +64,7 @@ def twin(dense: Tensor, links: Tensor, task: AlignmentTask) -> list[list[float]]
             + [log1p(degree) for degree in degrees]
             + [log1p(support), log1p(rare)]
             + [support / max(degree, 1) for degree in degrees]
+            + [gain(s, t) if has_gains else 0.0]
         )
     return result
 
@@ -72,16 +84,16 @@ def problems(draw: st.DrawFn) -> tuple[Tensor, Tensor, AlignmentTask]:
     return torch.tensor(scores).reshape(rows, columns), found, task
 
 
-@given(problems())
+@given(problems(), st.booleans())
 def test_features_are_those_of_the_loop(
-    problem: tuple[Tensor, Tensor, AlignmentTask],
+    problem: tuple[Tensor, Tensor, AlignmentTask], has_gains: bool
 ) -> None:
     dense, links, task = problem
-    found = link_features(sparse(dense), links, task)
+    found = link_features(sparse(dense), links, task, gains if has_gains else None)
     assert found.shape == (len(links), len(FEATURES))
     assert found.dtype == torch.float32
     assert found.flatten().tolist() == pytest.approx(
-        [value for row in twin(dense, links, task) for value in row], abs=1e-6
+        [value for row in twin(dense, links, task, has_gains=has_gains) for value in row], abs=1e-6
     )
 
 

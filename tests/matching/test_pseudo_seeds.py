@@ -94,3 +94,20 @@ def test_chances_decide_instead_of_scores() -> None:
     assert listed(found) == [(1, 1)]
     ((pairs, given),) = asked
     assert dict(zip(pairs, given, strict=True)) == pytest.approx({(0, 0): 0.9, (1, 1): 0.6})
+
+
+def test_the_most_probable_if_none_exceeds_the_threshold() -> None:
+    scores = torch.diag(torch.tensor([0.1, 0.3, 0.2, 0.4]))
+    scores[scores == 0] = NAN
+    keys = keys_of(scores)
+
+    def found(threshold: float, otherwise: int) -> set[tuple[int, int]]:
+        pairs = pseudo_seeds(
+            sparse(scores), keys, NO_SEEDS, threshold=threshold, otherwise=otherwise
+        )
+        return set(listed(pairs))
+
+    assert found(0.5, 0) == set()
+    assert found(0.5, 2) == {(1, 1), (3, 3)}
+    assert found(0.5, 9) == {(0, 0), (1, 1), (2, 2), (3, 3)}
+    assert found(0.35, 2) == {(3, 3)}  # some exceed it

@@ -163,6 +163,12 @@ def test_arguments_stay_as_they_are() -> None:
     assert torch.equal(target, before[1])
 
 
+def test_rows_without_columns_have_no_products() -> None:
+    """A graph of which every entity is in a seed has no candidate left."""
+    found = knn.row_dots(torch.ones(3, 4), torch.ones(5, 4), torch.empty(3, 0, dtype=torch.int64))
+    assert found.shape == (3, 0)
+
+
 def test_progress_counts_blocks() -> None:
     source, target, ties = problem(150, 100)
     calls: list[tuple[int, int]] = []

@@ -16,7 +16,10 @@ from clusterea.types import AlignmentTask, Benchmark, Pair, StageCost
 
 CPU = torch.device("cpu")
 # What artifacts are named for.
-STAGES = ("train", "sample", "metis", "fuse", "pseudo", "match")
+STAGES = (
+    *("names", "features", "translation", "trust"),  # where the data have names or features
+    *("train", "sample", "metis", "fuse", "pseudo", "match"),
+)
 
 
 def benchmark(

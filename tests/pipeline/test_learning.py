@@ -65,14 +65,16 @@ def parted(task: AlignmentTask, **changes: Any) -> list[tuple[Listed, Listed]]:
 @pytest.mark.parametrize(
     ("seeds", "entities", "share", "held"),
     [
-        (4500, 15_000, 0.05, [225]),
+        (4500, 15_000, 0.05, [200]),
         (4500, 15_000, 0, [0]),
-        (4500, 22_501, 0.05, [225, 225]),  # less than a fifth: few, so there are two fits
+        (4500, 22_501, 0.05, [200, 200]),  # less than a fifth: few, so there are two fits
+        (8000, 15_000, 0.05, [400]),
+        (7999, 15_000, 0.05, [283]),  # the number rises in steps
         (2000, 5_000, 0.05, [200]),
         (1999, 5_000, 0.05, [100, 100]),  # a tenth would be too few to tell
         (1500, 15_000, 0.05, [100, 100]),
-        (150, 15_000, 0.05, [75, 75]),  # more than half are never held out
-        (150, 200, 0.9, [75, 75]),
+        (150, 15_000, 0.05, [71, 71]),  # more than half are never held out
+        (150, 200, 0.9, [71, 71]),
         (51, 200, 0.05, [25, 25]),
         (50, 50, 0.05, [25, 25]),
         (49, 50, 0.05, [0]),
@@ -110,6 +112,40 @@ class TestFits:
         assert not set(held) & set(other_held)
         assert set(held) <= set(other_rest)
         assert set(other_held) <= set(rest)
+
+    @given(st.integers(FEWEST_SEEDS, 380), st.integers(1, 20), st.integers(1, 2))
+    def test_what_was_learned_is_not_held_out_later(
+        self, num_seeds: int, more: int, most: int
+    ) -> None:
+        """Unless the number of held-out seeds rises."""
+        before = parted(task_of(num_seeds), held_out=0.05, fits=most)
+        after = parted(task_of(num_seeds + more), held_out=0.05, fits=most)
+        for (held, rest), (held_now, _) in zip(before, after, strict=True):
+            if len(held_now) == len(held):
+                assert not set(rest) & set(held_now)
+
+    def test_rejected_pairs_are_held_out_alike(self) -> None:
+        task = task_of(200)
+        rejected = np.stack([np.arange(100), np.roll(np.arange(100), 1)], 1)
+        one, other = fitted(replace(task, rejected=rejected), held_out=0.05)
+        for fit in (one, other):
+            assert 30 < len(fit.held_rejected) < 70
+            left = listed(fit.known.value.rejected)
+            assert sorted([*listed(fit.held_rejected), *left]) == listed(rejected)
+        assert not set(listed(one.held_rejected)) & set(listed(other.held_rejected))
+
+    @given(st.integers(200, 380), st.integers(0, 20), st.integers(0, 90), st.integers(0, 10))
+    def test_rejected_pairs_that_were_learned_are_not_held_out_later(
+        self, num_seeds: int, more: int, num_rejected: int, more_rejected: int
+    ) -> None:
+        every = np.stack([np.arange(100), np.roll(np.arange(100), 1)], 1)
+        sizes = (num_seeds, num_rejected), (num_seeds + more, num_rejected + more_rejected)
+        before, after = (
+            fitted(replace(task_of(seeds), rejected=every[:count]), held_out=0.05)
+            for seeds, count in sizes
+        )
+        for old, new in zip(before, after, strict=True):
+            assert not set(listed(old.known.value.rejected)) & set(listed(new.held_rejected))
 
     def test_keys_tell_them_apart(self) -> None:
         task = task_of(300)

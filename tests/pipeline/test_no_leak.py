@@ -11,20 +11,42 @@ import pytest
 from small_runs import CPU, STAGES, benchmark, digests, in_rounds, made, quick
 
 from clusterea.data import load
-from clusterea.data.synthetic import write_openea
+from clusterea.data.synthetic import SHAPES, LabelShape, generate, write_openea
 from clusterea.pipeline import AlignmentResult, align
-from clusterea.types import Benchmark, IntArray
-from clusterea.workspace import Workspace
+from clusterea.types import Benchmark, IntArray, Pair
+from clusterea.workspace import Workspace, task_key
 
 CONFIGS = {
     "samplers": quick(samplers=("cmcs", "iscs", "vps", "metis-cps")),
     "rounds": in_rounds(),  # two encoders, held-out seeds
     "fits": in_rounds("matching.fits=2", "self_training.rounds=1"),
+    "names": in_rounds("names.dimensions=64"),  # and seeds from names
+    "names in fits": in_rounds("names.dimensions=64", "matching.fits=2", "self_training.rounds=1"),
 }
 MADE = {
     "samplers": {"train": 1, "sample": 5, "metis": 2, "fuse": 1, "match": 1},
     "rounds": {"train": 7, "fuse": 3, "pseudo": 2, "match": 1},
     "fits": {"train": 10, "fuse": 5, "pseudo": 2, "match": 1},
+    "names": {
+        "names": 1,
+        "features": 1,
+        "translation": 3,
+        "trust": 3,
+        "train": 7,
+        "fuse": 4,
+        "pseudo": 2,
+        "match": 1,
+    },
+    "names in fits": {
+        "names": 1,
+        "features": 1,
+        "translation": 4,
+        "trust": 4,
+        "train": 10,
+        "fuse": 7,
+        "pseudo": 2,
+        "match": 1,
+    },
 }
 
 
@@ -53,14 +75,41 @@ def run(given: Benchmark, kind: str, folder: Path) -> AlignmentResult:
     return align(given.task, CONFIGS[kind], CPU, workspace=workspace)
 
 
-@pytest.fixture(scope="module")
-def given() -> Benchmark:
-    return benchmark((260, 230), share=0.6)  # so many seeds that some are held out
-
-
 @pytest.fixture(scope="module", params=CONFIGS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def unnamed() -> Benchmark:
+    return benchmark((260, 230), share=0.6)  # so many seeds that some are held out
+
+
+@pytest.fixture(scope="module")
+def labeled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pair with labels, as files."""
+    shape = replace(
+        SHAPES["demo"], entities=Pair(260, 230), triples=Pair(1560, 1380), relations=Pair(12, 10)
+    )
+    folder = tmp_path_factory.mktemp("labeled") / "pair"
+    write_openea(generate(shape, 0, LabelShape(missing=0.2, noise=0.2)), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def named(labeled: Path) -> Benchmark:
+    """With names and features, and no seeds but equal names: all links are test links."""
+    given = load(labeled, names="labels", seeds_from="names")
+    rng = np.random.default_rng(0)
+    features = given.task.num_entities.map(
+        lambda count: rng.normal(size=(count, 8)).astype(np.float32)
+    )
+    return replace(given, task=replace(given.task, features=features))
+
+
+@pytest.fixture(scope="module")
+def given(kind: str, unnamed: Benchmark, named: Benchmark) -> Benchmark:
+    return named if kind.startswith("names") else unnamed
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +144,17 @@ def test_other_seeds_do_change_them(
     given: Benchmark, kind: str, folder: Path, tmp_path: Path
 ) -> None:
     """So that the test above could fail."""
-    task = given.task.with_seeds(given.task.seeds[1:])
+    task = given.task.with_seeds(given.task.seeds[1:], given.task.presumed[1:])
     run(replace(given, task=task), kind, tmp_path)
     assert not set(digests(tmp_path)) & set(digests(folder))
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_from_files(
-    change: Callable[[IntArray], IntArray], given: Benchmark, tmp_path: Path
+    change: Callable[[IntArray], IntArray], unnamed: Benchmark, tmp_path: Path
 ) -> None:
     """Nor does reading them: a task's ids, seeds and names come without a look at test links."""
+    given = unnamed
     write_openea(given, tmp_path / "pair")
     triples = [tmp_path / "pair" / f"rel_triples_{side}" for side in (1, 2)]
 
@@ -125,6 +175,30 @@ def test_from_files(
     assert np.array_equal(before.task.seeds, after.task.seeds)
     for keys, others in before.task.tie_keys.zip(after.task.tie_keys):
         assert np.array_equal(keys, others)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_from_files_with_names(
+    change: Callable[[IntArray], IntArray], labeled: Path, tmp_path: Path
+) -> None:
+    """With seeds from names: the task is the same, whatever the links are."""
+    before = load(labeled, names="labels", seeds_from="names")
+    assert len(before.task.presumed) > 50
+    links = change(before.test_links)
+    ends = [names.take(links[:, side]) for side, names in enumerate(before.names)]
+    lines = [f"{source}\t{target}\n" for source, target in zip(*ends, strict=True)]
+    (tmp_path / "links").write_text("".join(lines))
+    graphs = [labeled / f"rel_triples_{side}" for side in (1, 2)]
+    tables = labeled / "labels_1", labeled / "labels_2"
+    after = load(
+        *graphs,
+        links=tmp_path / "links" if len(links) else None,
+        name_files=tables,
+        names="labels",
+        seeds_from="names",
+    )
+    assert len(after.test_links) == len(links)
+    assert task_key(after.task) == task_key(before.task)
 
 
 def test_stages_are_all_there_are(kind: str, folder: Path) -> None:

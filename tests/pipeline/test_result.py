@@ -19,7 +19,7 @@ from clusterea.errors import InputError
 from clusterea.pipeline import align
 from clusterea.pipeline.store import Made
 from clusterea.report.explanation import Linked, Unlinked
-from clusterea.types import Benchmark, Names, Pair
+from clusterea.types import Answer, Benchmark, Names, Pair, Texts
 
 SHAPE = replace(
     SHAPES["demo"], entities=Pair(150, 130), triples=Pair(700, 600), relations=Pair(9, 7)
@@ -125,6 +125,21 @@ def test_the_report_is_the_one_of_the_command_line(
     assert (tmp_path / "numbers.html").stat().st_size
 
 
+def test_labels_are_exported_and_reported(
+    result: clusterea.AlignmentResult, benchmark: Benchmark, tmp_path: Path
+) -> None:
+    labels = benchmark.names.map(lambda side: Texts.of_lists([f"{name}!"] for name in side))
+    labeled = replace(result, benchmark=replace(benchmark, labels=labels))
+    for each, name in ((result, "plain"), (labeled, "labeled")):
+        each.export(tmp_path / f"{name}.sssom.tsv", format="sssom")
+        each.report(tmp_path / f"{name}.html")
+    assert "subject_label" not in (tmp_path / "plain.sssom.tsv").read_text()
+    source = benchmark.names.source[int(result.alignment.links[0, 0])]
+    assert f"\t{source}!\towl:sameAs\t" in (tmp_path / "labeled.sssom.tsv").read_text()
+    assert '"labels":{"source":{"' in (tmp_path / "labeled.html").read_text()
+    assert '"labels":{' not in (tmp_path / "plain.html").read_text()
+
+
 def test_a_link_is_explained_by_linked_neighbors(
     result: clusterea.AlignmentResult, benchmark: Benchmark
 ) -> None:
@@ -158,8 +173,8 @@ def test_an_explanation_says_what_its_numbers_are(
     assert note in told._repr_html_()
     seed = benchmark.names.source[int(benchmark.task.seeds[0, 0])]
     assert note not in repr(found.explain(seed))
-    lone = benchmark.names.source[int(links.unmatched.source[0])]
-    assert f", {measure} " in repr(found.explain(lone))
+    lone = [benchmark.names.source[each] for each in links.unmatched.source.tolist()]
+    assert any(f", {measure} " in repr(found.explain(each)) for each in lone)
 
 
 def test_evidence_is_not_rounded_to_certainty(
@@ -218,6 +233,70 @@ def test_reprs_are_short(result: clusterea.AlignmentResult) -> None:
     assert "models: label-propagation; samplers: none" in repr(result)
     assert len(repr(result)) < 300
     assert len(repr(result.config)) < 150
+
+
+class TestSuggestions:
+    def test_a_table_of_named_pairs(
+        self, result: clusterea.AlignmentResult, benchmark: Benchmark
+    ) -> None:
+        pytest.importorskip("pandas")
+        found = result.suggest(20)
+        table = found.to_pandas()
+        assert [*table] == ["source", "target", "score", "asked", "linked"]
+        assert len(table) == len(found) == 20
+        assert table["asked"].tolist() == (["chosen"] * 3 + ["random"]) * 5
+        links = {(s, t): c for (s, t), c in zip(*links_of(result), strict=True)}
+        for question, row in zip(found, table.itertuples(), strict=True):
+            assert row.source == benchmark.names.source[question.source]
+            assert row.target == benchmark.names.target[question.target]
+            assert row.linked == ((question.source, question.target) in links)
+            if row.linked:
+                assert row.score == pytest.approx(links[question.source, question.target])
+            else:
+                assert question.source in result.alignment.unmatched.source
+
+    def test_labels(self, result: clusterea.AlignmentResult, benchmark: Benchmark) -> None:
+        labels = Pair(
+            Texts.of_lists([f"label {each}"] for each in range(len(benchmark.names.source))),
+            Texts.of_lists([] for _ in benchmark.names.target),
+        )
+        found = replace(result, benchmark=replace(benchmark, labels=labels)).suggest(3)
+        first = found[0]
+        columns = found.columns()
+        assert columns["source_label"][0] == f"label {first.source}"
+        assert columns["target_label"] == [None] * 3
+        name = benchmark.names.source[first.source]
+        assert f"  label {first.source} ({name})   " in repr(found)
+
+    def test_it_is_shown(self, result: clusterea.AlignmentResult) -> None:
+        found = result.suggest(8)
+        title, header, *rows, note = repr(found).splitlines()
+        assert title == "Suggestions(8 pairs, 2 of them at random)"
+        assert header.split("   ")[-2:] == ["score", "why it is asked"]
+        assert [row.endswith("   a link, drawn at random") for row in rows] == (
+            [False, False, False, True] * 2
+        )
+        assert note == result.alignment.confidence_note
+        shown = found._repr_html_()
+        assert shown.count("<tr>") == 1 + 8
+        assert "<script>" not in shown
+
+    def test_what_was_answered_is_not_asked_again(
+        self, nameless: clusterea.AlignmentResult
+    ) -> None:
+        asked = nameless.suggest(8)
+        answers = [Answer(each.source, each.target, "different") for each in asked]
+        sources = {each.source for each in nameless.suggest(1000, answers)}
+        assert sources
+        assert not sources & {each.source for each in asked}
+
+    def test_no_pair_is_too_few(self, result: clusterea.AlignmentResult) -> None:
+        with pytest.raises(InputError, match=r"^count must be an int in \[1, inf\). Got 0"):
+            result.suggest(0)
+
+
+def links_of(result: clusterea.AlignmentResult) -> tuple[list[list[int]], list[float]]:
+    return result.alignment.links.tolist(), result.alignment.confidence.tolist()
 
 
 class TestBounds:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,16 @@ import torch
 
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.report import ReportData, collect
-from clusterea.types import Alignment, AlignmentTask, Benchmark, Names, Pair, Partition, StageCost
+from clusterea.types import (
+    Alignment,
+    AlignmentTask,
+    Benchmark,
+    Names,
+    Pair,
+    Partition,
+    StageCost,
+    Texts,
+)
 
 METRICS = {
     "test_candidates": {
@@ -75,6 +84,19 @@ class DemoRun:
             "versions": {"clusterea": "0.1.0", "torch": "2.13.0"},
         }
         return collect(self.benchmark, self.alignment, **(defaults | options))
+
+    def labeled(
+        self, label: Callable[[str, str], str], seeds_from: Mapping[str, int] | None = None
+    ) -> DemoRun:
+        """Labels by side and name; every tenth entity has none."""
+        labels = self.benchmark.names.zip(Pair("source", "target")).map(
+            lambda side: Texts.of_lists(
+                [label(side[1], name), "not preferred"] if number % 10 else []
+                for number, name in enumerate(side[0])
+            )
+        )
+        benchmark = replace(self.benchmark, labels=labels, seeds_from=seeds_from or {})
+        return replace(self, benchmark=benchmark)
 
 
 @cache

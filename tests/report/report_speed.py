@@ -1,6 +1,6 @@
 """How large a report of many links is, and how fast a browser opens, searches and sorts it.
 
-    .venv/bin/python tests/report/report_speed.py [--links 2000 100000 1000000]
+    PYTHONPATH=tests .venv/bin/python tests/report/report_speed.py [--links 2000 1000000] [--labels]
 
 Names are made up, of the lengths and as compressible as those of DBP15K FR-EN. Chromium has to be
 installed. The times are those of the page's own clock, until the rows are laid out.
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from chromium import Browser, Page, running_browser
 from demo_run import demo_run
 
+from chromium import Browser, Page, running_browser
 from clusterea.report import ReportData, write_report
 from clusterea.types import Pair
 
@@ -66,14 +66,22 @@ def names_like_dbpedia(number: int, seed: int = 0) -> Pair[pa.Array]:
     return Pair(sources, targets).map(lambda some: pa.array(some, pa.large_string()))
 
 
-def report_of(number: int) -> ReportData:
+def labels_of(names: pa.Array) -> pa.Array:
+    """Titles as labels."""
+    titles = (name.rpartition("/")[2].replace("_", " ") for name in names.to_pylist())
+    return pa.array(titles, pa.large_string())
+
+
+def report_of(number: int, *, labels: bool) -> ReportData:
     """The demo's report with made-up links in place of its own, as many with evidence as it has."""
     rng = np.random.default_rng(1)
     demo = demo_run().report()
     drawn = rng.permutation(number)[: len(demo.matches)].tolist()
+    names = names_like_dbpedia(number)
     return replace(
         demo,
-        names=names_like_dbpedia(number),
+        names=names,
+        labels=names.map(labels_of) if labels else None,
         confidence=rng.beta(5, 2, number),
         correctness=rng.integers(-1, 2, number).astype(np.int8),
         matches=tuple(
@@ -92,9 +100,9 @@ def timed(page: Page, action: str) -> float:
     return float(page.evaluate(script))
 
 
-def measure(browser: Browser, number: int, folder: Path) -> dict[str, Any]:
+def measure(browser: Browser, number: int, folder: Path, *, labels: bool) -> dict[str, Any]:
     path = folder / f"{number}.html"
-    data = report_of(number)
+    data = report_of(number, labels=labels)
     start = time.perf_counter()
     write_report(path, data)
     written = time.perf_counter() - start
@@ -134,10 +142,12 @@ def measure(browser: Browser, number: int, folder: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", type=int, nargs="+", default=[2_000, 100_000, 1_000_000])
-    numbers = parser.parse_args().links
+    parser.add_argument("--labels", action="store_true", help="with a label for each entity")
+    asked = parser.parse_args()
     with running_browser() as browser, tempfile.TemporaryDirectory() as folder:
-        for number in numbers:
-            print(json.dumps(measure(browser, number, Path(folder))), flush=True)  # noqa: T201
+        for number in asked.links:
+            measured = measure(browser, number, Path(folder), labels=asked.labels)
+            print(json.dumps(measured), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,6 +112,40 @@ def test_what_is_collected_is_what_there_is() -> None:
         assert match.supports == tuple(
             Support.named(each, names, run.benchmark.relation_names) for each in found.supports
         )
+
+
+def test_labels_of_links_and_of_their_evidence_are_collected() -> None:
+    run = demo_run().labeled(lambda side, name: f" {side} {name[-6:]}\n")
+    data = run.report(sample=200)
+    assert data.labels is not None
+    names, labels = run.benchmark.names, run.benchmark.labels
+    assert labels is not None
+    ends = Pair(*run.alignment.links.T.tolist())
+    for column, (texts, entities) in data.labels.zip(labels.zip(ends)):
+        found = column.to_pylist()
+        assert found == [next(iter(texts.of(end)), None) for end in entities]
+        assert None in found
+    shown: Pair[set[str]] = Pair(set(), set())
+    for match in data.matches:
+        for pair in (match.entities, *(each.neighbors for each in match.supports)):
+            shown.source.add(pair.source)
+            shown.target.add(pair.target)
+        shown.target.update([match.truth] if match.truth else [])
+    for side, (those, of_name) in zip(("source", "target"), shown.zip(names), strict=True):
+        assert getattr(data.match_labels, side) == {
+            name: f"{side} {name[-6:]}" for name in those if int(of_name.ids_of([name])[0]) % 10
+        }
+
+
+def test_seeds_are_counted_with_the_presumed_ones() -> None:
+    run = demo_run()
+    task = run.benchmark.task
+    few = task.with_seeds(task.seeds[:100], presumed=task.seeds[100:])
+    origins = {"links": 100, "names": len(task.seeds) - 100}
+    benchmark = replace(run.benchmark, task=few, seeds_from=origins)
+    data = replace(run, benchmark=benchmark).report(sample=10)
+    assert data.num_seeds == len(task.seeds)
+    assert data.seeds_from == origins
 
 
 def test_without_test_links_nothing_is_said_to_be_right() -> None:

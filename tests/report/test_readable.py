@@ -67,3 +67,29 @@ def test_shares_counts_and_degrees() -> None:
     assert readable.percent(0.9314) == "93.1%"
     assert readable.count(1234567) == "1,234,567"
     assert (readable.degrees(2, 2), readable.degrees(17, 1200)) == ("2", "17–1,200")
+
+
+@pytest.mark.parametrize(
+    ("seeds_from", "shown"),
+    [
+        ({}, ""),
+        ({"links": 9}, ""),
+        ({"links": 9, "iris": 0, "names": 0}, ""),
+        ({"links": 1300, "iris": 6}, " (1,300 from links, 6 from identical IRIs)"),
+        ({"names": 9553}, " (9,553 from equal names)"),
+        ({"names": 3, "links": 0, "iris": 2}, " (2 from identical IRIs, 3 from equal names)"),
+    ],
+)
+def test_seeds_that_do_not_come_from_links_are_told(seeds_from: dict[str, int], shown: str) -> None:
+    assert readable.seeds_origin(seeds_from) == shown
+
+
+def test_lists_and_labels() -> None:
+    assert readable.listed(["a"]) == "a"
+    assert readable.listed(["a", "b", "c"]) == "a, b and c"
+    assert readable.one_line(" a\t\r\n\u2028b\x1b[31m\x9b ") == "a b [31m"
+    assert readable.labeled("Q90", "Paris\n") == "Paris (Q90)"
+    assert readable.labeled("Paris", "Paris") == readable.labeled("Paris", None) == "Paris"
+    assert readable.labeled("Q90", " \n") == "Q90"
+    assert readable.labeled("Q90", "é" * 200) == "é" * 200 + " (Q90)"
+    assert readable.labeled("Q90", "é" * 10_000_000) == "é" * 199 + "… (Q90)"

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from chromium import PROGRAMS, Browser, Page, find_program, running_browser
 from demo_run import METRICS, demo_run
 
+from chromium import PROGRAMS, Browser, Page, find_program, running_browser
 from clusterea.evaluation.judge import judge
 from clusterea.report import (
     GraphSize,
@@ -50,6 +50,29 @@ def browser() -> Iterator[Browser]:
 @cache
 def demo_report(*, test_links: bool = True) -> ReportData:
     return demo_run(test_links=test_links).report()
+
+
+def local(name: str) -> str:
+    return name.rsplit("/", 1)[1]
+
+
+def label_of(side: str, name: str) -> str:
+    """In an order of its own, and different on both sides."""
+    return f"{name[:-7:-1]} a {side.capitalize()} thing"
+
+
+@cache
+def labeled_report() -> ReportData:
+    """Entities of both sides have the same names, but other labels; every tenth has none."""
+    origins = {"links": 95, "names": 500}
+    return demo_run(rename=local).labeled(label_of, origins).report(sample=400)
+
+
+def shown(data: ReportData, side: str, link: int) -> list[str]:
+    """The label and the name of an end of a link, or the name alone."""
+    assert data.labels is not None
+    label, name = (getattr(each, side)[link].as_py() for each in (data.labels, data.names))
+    return [name] if label is None else [label, name]
 
 
 @cache
@@ -327,6 +350,114 @@ def test_a_browser_that_cannot_unpack_shows_the_sample(show: Open) -> None:
     assert_quiet(page)
 
 
+@pytest.mark.parametrize("width", [1200, 390])
+def test_labels_come_first_and_names_below_them(show: Open, width: int) -> None:
+    data = labeled_report()
+    page = show(data, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    by_confidence = np.argsort(-data.confidence, kind="stable")[:20].tolist()
+    for side, selector in (("source", ".match .open"), ("target", ".match td:nth-child(2)")):
+        cells = [each.split("\n") for each in page.texts(selector)[:20]]
+        assert cells == [shown(data, side, link) for link in by_confidence]
+        assert {len(each) for each in cells} == {1, 2}
+    sizes = (
+        "['bdi', '.id'].map(s => parseFloat(getComputedStyle("
+        "document.querySelector('.match ' + s)).fontSize))"
+    )
+    label, name = page.evaluate(sizes)
+    assert name < label
+    assert (
+        page.evaluate("document.querySelector('#search').placeholder") == "part of a label or name"
+    )
+    assert "595 seeds (95 from links, 500 from equal names): 1,785 links" in re.sub(
+        r"\s+", " ", page.text(".lead")
+    )
+    assert_quiet(page)
+
+
+def test_search_finds_labels_and_names(show: Open) -> None:
+    data = labeled_report()
+    page = show(data)
+    link = next(link for link in range(data.num_links) if len(shown(data, "target", link)) == 2)
+    label, name = shown(data, "target", link)
+    for query in (label.upper(), f"thing {label.split()[0]} {name}"):
+        page.type("#search", query)
+        found = page.texts(".match td:nth-child(2)")
+        assert f"{label}\n{name}" in found
+        assert len(found) < 5
+    page.type("#search", "not preferred")
+    assert page.texts(".match") == []
+
+
+def test_sorting_is_by_what_is_shown(show: Open) -> None:
+    data = labeled_report()
+    page = show(data)
+    for side, selector in (("source", ".match .open"), ("target", ".match td:nth-child(2)")):
+        page.click(f"#match-table th[data-key={side}] button")
+        every = sorted(shown(data, side, link)[0].lower() for link in range(data.num_links))
+        first = [each.split("\n")[0].lower() for each in page.texts(selector)]
+        assert first == every[:50]
+        page.click(f"#match-table th[data-key={side}] button")
+        first = [each.split("\n")[0].lower() for each in page.texts(selector)]
+        assert first == every[:-51:-1]
+
+
+@pytest.mark.parametrize("before", ["", "delete window.DecompressionStream"])
+def test_the_evidence_has_labels_of_the_right_side(show: Open, before: str) -> None:
+    data = labeled_report()
+    page = show(data, before=before)
+
+    def words(side: str, name: str, between: str = " ") -> str:
+        label = getattr(data.match_labels, side).get(name)
+        return name if label is None else f"{label}{between}{name}"
+
+    match = next(
+        match
+        for match in data.matches
+        if match.truth in data.match_labels.target
+        and match.supports
+        and all(len(shown(data, side, match.link)) == 2 for side in ("source", "target"))
+    )
+    page.type("#search", f"{match.entities.source} {match.entities.target}")
+    rows = page.texts(".match .open")
+    wanted = rows.index(words("source", match.entities.source, "\n"))
+    page.evaluate(f"document.querySelectorAll('.match .open')[{wanted}].click()")
+    assert match.truth is not None
+    assert page.texts(".evidence dd") == [
+        words("source", match.entities.source),
+        words("target", match.entities.target),
+        words("target", match.truth),
+    ]
+    cells = page.evaluate(
+        "[...document.querySelectorAll('.supports tbody tr')].map(r => [r.cells[0], r.cells[2]]"
+        ".map(c => c.innerText.split('\\n')[0]))"
+    )
+    assert cells == [
+        [words("source", each.neighbors.source), words("target", each.neighbors.target)]
+        for each in match.supports
+    ]
+    assert_quiet(page)
+
+
+def test_a_label_that_is_the_name_is_shown_once(show: Open) -> None:
+    data = named_report("http://e.example/Paris", "Q90", "Q91")
+    labels = pa.array(["Paris", "Paris", " "], pa.large_string())
+    page = show(replace(data, labels=Pair(labels, labels)))
+    assert sorted(page.texts(".match .open")) == ["Paris", "Paris\nQ90", "Q91"]
+
+
+def test_without_labels_the_payload_has_none() -> None:
+    def payload(data: ReportData) -> dict[str, Any]:
+        text = render_report(data).split('id="report-data">')[1].split("</script>")[0]
+        return dict(json.loads(text))
+
+    plain = payload(demo_run().report(sample=10))
+    assert "labels" not in plain
+    labeled = payload(labeled_report())
+    assert labeled.keys() == plain.keys() | {"labels"}
+    assert labeled["labels"].keys() == {"source", "target"}
+
+
 def named_report(*names: str) -> ReportData:
     """Links from each name to itself."""
     return replace(
@@ -504,8 +635,12 @@ def hostile(name: str) -> str:
     return HOSTILE + name.rsplit("/", 1)[1]
 
 
-def test_hostile_names_are_only_names(show: Open) -> None:
-    data = demo_run(rename=hostile).report(sample=200)
+def hostile_label(side: str, name: str) -> str:
+    return f"{side}{HOSTILE}\u202e{name[-6:]}"
+
+
+def test_hostile_names_and_labels_are_only_text(show: Open) -> None:
+    data = demo_run(rename=hostile).labeled(hostile_label).report(sample=200)
     data = replace(
         data,
         title=HOSTILE,
@@ -517,13 +652,19 @@ def test_hostile_names_are_only_names(show: Open) -> None:
     )
     page = show(data)
     page.evaluate("window.alerted = []; window.alert = (what) => window.alerted.push(what); 0")
-    page.type("#search", "<script>alert(1)</script>")
+    assert data.labels is not None
+    wanted = data.matches[0].entities.source
+    label = data.labels.source[data.matches[0].link].as_py()
+    page.type("#search", f"source<script>alert(1)</script> {wanted[-6:]}")
     page.click(".match .open")
     assert page.evaluate("window.alerted") == []
     assert page.evaluate("document.querySelectorAll('main script, main img').length") == 0
     assert page.evaluate("document.title").startswith("<script>alert(1)</script>")
-    wanted = data.matches[0].entities.source
-    assert page.evaluate("document.querySelector('.evidence dd').textContent") == wanted
+    assert page.evaluate("document.querySelector('.evidence dd .id').textContent") == wanted
+    texts = page.evaluate("[...document.querySelectorAll('main bdi')].map(e => e.textContent)")
+    assert texts[0] == label.strip()
+    assert len(texts) > 4  # also in the evidence
+    assert all("<script>alert(1)</script>" in text for text in texts)
     assert_quiet(page)
 
 
@@ -577,6 +718,9 @@ def test_arrays_of_a_wrong_shape_are_refused() -> None:
         replace(bare_report(), confidence=np.zeros((2, 1)))
     with pytest.raises(ValueError, match="names must have 2 sources and targets. Got 0 and 0"):
         replace(bare_report(), confidence=np.zeros(2))
+    lone = pa.array(["label"], pa.large_string())
+    with pytest.raises(ValueError, match="labels must have 0 sources and targets. Got 1 and 1"):
+        replace(bare_report(), labels=Pair(lone, lone))
     with pytest.raises(ValueError, match=r"correctness must have shape \(0,\)"):
         replace(bare_report(), correctness=np.zeros(2, dtype=np.int8))
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # options, and
     "evaluate": ((), ("metrics.json",)),
     "export": (("--format", "tsv"), ("exported.tsv",)),
     "explain": (("{entity}",), ()),
+    "suggest": (("--count", "5"), ()),
     "report": ((), ("metrics.json",)),
     "match": (CPU, LINKS),
     "fuse": (CPU, ()),

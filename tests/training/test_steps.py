@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterea.config import TrainingConfig
-from clusterea.training.steps import Schedule, Step
+from clusterea.training.steps import MOST_REJECTED, Schedule, Step
 from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
 
 SOURCES, TARGETS = 40, 30
@@ -186,3 +186,34 @@ class TestRepeatable:
             list(schedule.steps(epoch))
         fresh = Schedule(task(12), config(loss=loss))
         assert all(map(same, schedule.steps(3), fresh.steps(3)))
+
+
+class TestRejected:
+    REJECTED = np.array([[3, 4], [5, 6], [3, 7]])
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{}, {"negatives_per_step": None}, {"loss": "margin"}, {"loss": "margin", "fanout": None}],
+    )
+    def test_each_step_has_them(self, changes: dict[str, int | str | None]) -> None:
+        given, own = task(9), config(**changes)
+        plain = list(Schedule(given, own).steps(0))
+        found = list(Schedule(replace(given, rejected=self.REJECTED), own).steps(0))
+        assert len(found) == len(plain)
+        for step, before in zip(found, plain, strict=True):
+            assert step.rejected is not None
+            ends = np.array(nodes_at(step, step.rejected.flatten())).reshape(-1, 2)
+            pairs = sorted((ends - [0, SOURCES]).tolist())
+            assert pairs == sorted(self.REJECTED.tolist())
+            count = 0 if step.nodes is None else -self.REJECTED.size
+            nodes = None if step.nodes is None else step.nodes[:count]
+            assert same(replace(step, nodes=nodes, rejected=None), before)
+
+    def test_many_are_drawn_anew_in_each_step(self) -> None:
+        rejected = np.array([[i, j] for i in range(SOURCES) for j in range(TARGETS)])
+        first, second = list(Schedule(replace(task(8), rejected=rejected), config()).steps(0))[:2]
+        assert first.rejected is not None
+        assert second.rejected is not None
+        assert len(first.rejected) == len(second.rejected) == MOST_REJECTED
+        drawn = [nodes_at(each, each.rejected.flatten()) for each in (first, second)]  # type: ignore[union-attr]
+        assert drawn[0] != drawn[1]

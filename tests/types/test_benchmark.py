@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair, Texts
 
 TASK = AlignmentTask(
     Pair(KnowledgeGraph(np.array([[0, 0, 1]]), 2, 1), KnowledgeGraph(np.array([[0, 0, 2]]), 3, 1)),
@@ -56,3 +56,28 @@ def test_it_can_be_sent_to_another_process() -> None:
 def test_repr_tells_sizes() -> None:
     text = repr(Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS))
     assert text.startswith("Benchmark(1 seeds, 1 test links, source=KnowledgeGraph(2 entities")
+
+
+class TestLabels:
+    LABELS = Pair(Texts.of_lists([["A"], []]), Texts.of_lists([["X"], [], ["Z", "Zed"]]))
+    BENCHMARK = Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, labels=LABELS)
+
+    def test_turn_with_the_sides(self) -> None:
+        labels = self.BENCHMARK.swap().labels
+        assert labels is not None
+        assert labels.source.of(2) == ["Z", "Zed"]
+
+    def test_are_sent_to_another_process(self) -> None:
+        back = pickle.loads(pickle.dumps(self.BENCHMARK))
+        assert back.labels.target.of(2) == ["Z", "Zed"]
+
+    def test_must_match_the_graphs(self) -> None:
+        with pytest.raises(ValueError, match="labels must match .* Got 3 instead"):
+            Benchmark(TASK, np.array([[1, 2]]), ENTITIES, RELATIONS, labels=self.LABELS.swap())
+
+
+def test_a_test_link_may_be_of_a_presumed_pair() -> None:
+    task = AlignmentTask(TASK.graphs, TASK.seeds, presumed=np.array([[1, 1]]))
+    benchmark = Benchmark(task, np.array([[1, 2]]), ENTITIES, RELATIONS)
+    assert benchmark.test_links.tolist() == [[1, 2]]
+    assert repr(benchmark).startswith("Benchmark(2 seeds, 1 test links")

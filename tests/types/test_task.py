@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair, Texts
 
 GRAPHS = Pair(
     KnowledgeGraph(np.array([[0, 0, 1]]), 2, 1), KnowledgeGraph(np.array([[0, 0, 2]]), 3, 1)
@@ -17,7 +17,9 @@ def test_swap_turns_graphs_and_seeds() -> None:
 
 
 def test_a_task_has_no_place_for_test_links() -> None:
-    assert set(AlignmentTask.__slots__) == {"graphs", "seeds", "keys", "structural"}
+    stated = {"graphs", "seeds", "keys", "structural"}
+    stated |= {"presumed", "names", "features", "rejected", "alone"}
+    assert set(AlignmentTask.__slots__) == stated
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,59 @@ class TestKeys:
     def test_wrong_ones_are_refused(self, keys: Pair[Any], message: str) -> None:
         with pytest.raises(ValueError, match=message):
             AlignmentTask(GRAPHS, np.array([[1, 2]]), keys)
+
+
+class TestPresumed:
+    """Pairs of equal names: seeds for learning, but no decisions."""
+
+    def test_are_seeds_that_decide_nothing(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[0, 1]]), presumed=np.array([[1, 2]]))
+        assert task.all_seeds.tolist() == [[0, 1], [1, 2]]
+        assert task.num_seeds == 1
+        assert task.num_undecided == Pair(1, 2)
+        assert repr(task).startswith("AlignmentTask(1 seeds, 1 presumed, source=")
+
+    def test_turn_with_the_sides_and_are_put_in_order(self) -> None:
+        keys = Pair(np.array([9, 1]), np.arange(3))
+        task = AlignmentTask(
+            GRAPHS, np.empty((0, 2), int), keys, presumed=np.array([[0, 1], [1, 2]])
+        )
+        assert task.swap().presumed.tolist() == [[1, 0], [2, 1]]
+        assert task.in_order().presumed.tolist() == [[1, 2], [0, 1]]
+        assert not len(task.with_seeds(task.presumed).presumed)
+
+    @pytest.mark.parametrize(
+        ("presumed", "message"),
+        [
+            ([[2, 0]], "presumed' source entities must lie in"),
+            ([[1, 3]], "presumed' target entities must lie in"),
+            ([[0, 2]], "seeds must be one-to-one. Got 2 links of source entity 0"),
+            ([[1, 1]], "seeds must be one-to-one. Got 2 links of target entity 1"),
+            ([[1, 0]], "structural entities are never linked"),
+        ],
+    )
+    def test_wrong_ones_are_refused(self, presumed: list[list[int]], message: str) -> None:
+        never = Pair(np.array([], int), np.array([0]))
+        with pytest.raises(ValueError, match=message):
+            AlignmentTask(GRAPHS, np.array([[0, 1]]), structural=never, presumed=np.array(presumed))
+
+
+class TestContents:
+    """Names and features of the entities."""
+
+    NAMES = Pair(["a", "b"], ["x", "y", "z"]).map(lambda side: Texts.of_lists([[t] for t in side]))
+    FEATURES = Pair(np.zeros((2, 4), np.float32), np.ones((3, 4), np.float32))
+
+    def test_turn_with_the_sides_and_stay_with_other_seeds(self) -> None:
+        task = AlignmentTask(GRAPHS, np.array([[0, 1]]), names=self.NAMES, features=self.FEATURES)
+        turned = task.swap().with_seeds(np.array([[2, 1]]))
+        assert turned.names is not None
+        assert turned.names.source.of(2) == ["z"]
+        assert turned.features is not None
+        assert turned.features.source.shape == (3, 4)
+
+    def test_must_be_of_these_entities(self) -> None:
+        for wrong in ({"names": self.NAMES.swap()}, {"features": self.FEATURES.swap()}):
+            [what] = wrong
+            with pytest.raises(ValueError, match=f"{what} must be one for each entity. Got 3 for"):
+                AlignmentTask(GRAPHS, np.array([[0, 1]]), **wrong)

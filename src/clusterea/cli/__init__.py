@@ -23,7 +23,9 @@ from clusterea.cli.generate import generate
 from clusterea.cli.info import info
 from clusterea.cli.match import match
 from clusterea.cli.report import report
+from clusterea.cli.review import review
 from clusterea.cli.sample import sample
+from clusterea.cli.suggest import suggest
 from clusterea.cli.train import train
 from clusterea.cli.typed import Command, Group
 from clusterea.errors import InputError, Stopped
@@ -51,7 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(align, explain, export, report),  # align two graphs and use the result
+    *(align, explain, suggest, review, export, report),  # align two graphs and use the result
     *(info, generate),
     *(train, sample, fuse, match, evaluate),  # stage by stage
 ):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from clusterea.cli.answers import with_answers
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
@@ -19,7 +20,7 @@ from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
-from clusterea.pipeline import check_names, choose_device, run_in_folder
+from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
 from clusterea.pipeline.memory import largest_batch, limit_memory
 from clusterea.pipeline.outputs import described_confidence
 from clusterea.sizes import parse_size
@@ -42,7 +43,8 @@ def align(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Encoders: gcn-align, rrea, dual-amn, label-propagation. Several are fused.",
+            help="Encoders: gcn-align, rrea, dual-amn, label-propagation. Several are fused. Names "
+            "are added if the data have them; `names` is names alone.",
             show_default="the preset's",
         ),
     ] = None,
@@ -73,6 +75,22 @@ def align(
             help="Memory limit, such as 20GiB: of the GPU, or of the host if there is none.",
         ),
     ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Answers of a person: SSSOM from `clusterea review`, or a table of source, target "
+            "and same or different.",
+            show_default="decisions.sssom.tsv in --out, if there is one",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="After new answers, train everything again instead of starting from the last run.",
+        ),
+    ] = False,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Remove the run in --out, and start over."),
@@ -111,12 +129,16 @@ def align(
 
     check_names(configured(None))  # refuse unknown names before reading the data
     workspace = Workspace(out)
-    benchmark = data.load(quiet=quiet or as_json)
-    task = benchmark.task
-    config = configured(task)
-    of_task = task_key(task)
+    is_quiet = quiet or as_json
+    undecided = data.load(quiet=is_quiet)
+    of_task = task_key(undecided.task)
     if not overwrite:
         workspace.check_task(of_task)
+    benchmark = with_answers(undecided, decisions, out, quiet=is_quiet)
+    task = benchmark.task
+    config = configured(task)
+    starts_over = full or overwrite
+    previous = None if starts_over else find_previous(workspace, task, config, torch_device)
     problems = [
         *shortages(benchmark, config, torch_device, allowed, out),
         *one_sided_seeds(benchmark),
@@ -129,8 +151,10 @@ def align(
             lines = [plan(benchmark, config, torch_device), *map(escape, problems)]
             OUTPUT.print("\n".join(lines), soft_wrap=True)
         return
-    if not (quiet or as_json):
+    if not is_quiet:
         ERRORS.print(plan(benchmark, config, torch_device), soft_wrap=True)
+        if previous is not None:
+            ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:
         show_warning(problem)
     if allowed is not None:
@@ -138,7 +162,15 @@ def align(
     with watcher(quiet=quiet, json_lines=as_json) as observer:
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
-            workspace, benchmark, config, torch_device, observer, min_confidence=least, top=top
+            workspace,
+            benchmark,
+            config,
+            torch_device,
+            observer,
+            min_confidence=least,
+            top=top,
+            task=of_task,
+            previous=previous,
         )
     if as_json:
         if not quiet and _is_only_scored(result.alignment):

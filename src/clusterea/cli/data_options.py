@@ -20,6 +20,7 @@ from clusterea.sizes import parse_size
 from clusterea.types import Benchmark
 
 _INPUT = "Data"
+_NAMES = "Names and features"
 _SPLIT = "Seeds and test links"
 
 
@@ -90,13 +91,50 @@ class DataOptions:
             rich_help_panel=_INPUT,
         ),
     ] = "structure"
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|labels|iris|none",
+            help="Which names are compared: labels, the readable part of ids or IRIs, both "
+            "(auto: labels first), or none.",
+            show_default="auto; none for a dataset's folder",
+            rich_help_panel=_NAMES,
+        ),
+    ] = None
+    label_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="IRI",
+            help="An RDF property whose values are labels, beside the usual ones. May be repeated.",
+            show_default=False,
+            rich_help_panel=_NAMES,
+        ),
+    ] = None
+    name_files: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="SOURCE TARGET",
+            help="Tables of entity and name (TSV, CSV, Parquet). An entity may have several names.",
+            show_default=False,
+            rich_help_panel=_NAMES,
+        ),
+    ] = None
+    features: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="SOURCE TARGET",
+            help="Vectors of your own for the entities (.npy, .parquet, .safetensors).",
+            show_default=False,
+            rich_help_panel=_NAMES,
+        ),
+    ] = None
     seeds_from: Annotated[
         str | None,
         typer.Option(
-            metavar="links|iris",
-            help="Which pairs are seeds: links, entities with identical IRIs, or both "
-            "(links,iris).",
-            show_default="links,iris for RDF, else links",
+            metavar="links|names|iris",
+            help="Which pairs are seeds: links, equal names, identical IRIs, or several "
+            "(links,iris). Without links, all links are test links.",
+            show_default="links, with iris for RDF; names,iris without links",
             rich_help_panel=_SPLIT,
         ),
     ] = None
@@ -140,6 +178,10 @@ class DataOptions:
                 seeds=self.seeds,
                 test_links=self.test_links,
                 format=self.format,
+                names=self.names,
+                label_properties=self.label_property or (),
+                name_files=self.name_files,
+                features=self.features,
                 seeds_from=self.seeds_from,
                 blank_nodes=self.blank_nodes,
                 columns=_split(self.columns),

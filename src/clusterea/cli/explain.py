@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,13 +15,15 @@ from clusterea.cli.run_options import Run
 if TYPE_CHECKING:
     from clusterea.report.evidence import Step
     from clusterea.report.explanation import Explanation, Linked, Unlinked
-    from clusterea.types import Alignment, Names
+    from clusterea.report.unlinked import Side
+    from clusterea.types import Alignment
 
 
 def explain(
     run: Run,
     entity: Annotated[
-        str, typer.Argument(metavar="ENTITY", help="The name of an entity of either graph.")
+        str,
+        typer.Argument(metavar="ENTITY", help="The name or label of an entity of either graph."),
     ],
     limit: Annotated[
         int,
@@ -55,10 +56,10 @@ def explain(
 
 
 def _print_linked(explanation: Explanation, linked: Linked) -> None:
-    names = explanation.names
+    source = explanation.shown("source", linked.source)
+    target = explanation.shown("target", linked.target)
     OUTPUT.print(
-        f"{escape(names.source[linked.source])}  =  {escape(names.target[linked.target])}   "
-        f"({explanation.how(linked)})",
+        f"{escape(source)}  =  {escape(target)}   ({explanation.how(linked)})",
         soft_wrap=True,
     )
     _print_evidence(explanation, linked)
@@ -72,16 +73,16 @@ def _print_evidence(explanation: Explanation, linked: Linked) -> None:
     if not found.supports:
         OUTPUT.print("No neighbors of the two are linked to each other.")
         return
-    entities = explanation.names.map(_shortened)
-    relations = explanation.relation_names.map(_shortened)
+    entities = explanation.names.map(readable.shortened)
+    relations = explanation.relation_names.map(readable.shortened)
     table = _table("Source neighbor", "by", "Target neighbor", "by", "Linked")
-    for named in explanation.supports(linked):
+    for each, named in zip(found.supports, explanation.supports(linked), strict=True):
         table.add_row(
-            escape(entities.source(named.neighbors.source)),
+            escape(explanation.shown("source", each.neighbors.source, entities.source)),
             escape(steps(named.relations.source, relations.source, "\n")),
-            escape(entities.target(named.neighbors.target)),
+            escape(explanation.shown("target", each.neighbors.target, entities.target)),
             escape(steps(named.relations.target, relations.target, "\n")),
-            "seed" if named.by_seed else readable.confidence(named.confidence),
+            "seed" if each.by_seed else readable.confidence(each.confidence),
         )
     OUTPUT.print(table)
     if found.total > len(found.supports):
@@ -89,17 +90,22 @@ def _print_evidence(explanation: Explanation, linked: Linked) -> None:
 
 
 def _print_unlinked(explanation: Explanation, unlinked: Unlinked) -> None:
-    who = f"{escape(explanation.entity)} ({unlinked.side})"
+    from clusterea.report import readable
+    from clusterea.report.explanation import other_side
+
+    side, other = unlinked.side, other_side(unlinked.side)
+    who = f"{escape(explanation.shown(side, unlinked.entity))} ({side})"
     OUTPUT.print(f"{who} {unlinked.told()}", soft_wrap=True)
     if not unlinked.candidates:
         return
-    own, others = explanation.own_and_others(unlinked.side)
-    shorten, shorten_own = _shortened(others), _shortened(own)
+    source, target = explanation.names.map(readable.shortened)
+    short: dict[Side, Callable[[str], str]] = {"source": source, "target": target}
     table = _table("Candidate", "Similarity", "Why it was not chosen")
     for each in unlinked.candidates:
-        rival = "" if each.rival is None else shorten_own(own[each.rival])
+        rival = "" if each.rival is None else explanation.shown(side, each.rival, short[side])
         reason = explanation.why(each, rival)
-        table.add_row(escape(shorten(others[each.entity])), f"{each.score:.3f}", escape(reason))
+        candidate = explanation.shown(other, each.entity, short[other])
+        table.add_row(escape(candidate), f"{each.score:.3f}", escape(reason))
     OUTPUT.print(table)
 
 
@@ -113,29 +119,38 @@ def _described(explanation: Explanation, given: Alignment) -> dict[str, Any]:
         if isinstance(answer, Linked):
             links.append(_described_link(explanation, answer))
         else:
-            own, others = explanation.own_and_others(answer.side)
-            candidates = [
-                {
-                    "entity": others[each.entity],
-                    "similarity": each.score,
-                    "reason": each.reason,
-                    "linked_to": None if each.rival is None else own[each.rival],
-                    f"linked_{explanation.measure}": each.confidence,
-                }
-                for each in answer.candidates
-            ]
-            unlinked.append(
-                {
-                    "side": answer.side,
-                    "never_linked": answer.never_linked,
-                    "candidates": candidates,
-                }
-            )
+            unlinked.append(_described_lone(explanation, answer))
     return {
         "entity": explanation.entity,
         "links": links,
         "unmatched": unlinked,
         "confidence": described_confidence(given),
+    }
+
+
+def _described_lone(explanation: Explanation, unlinked: Unlinked) -> dict[str, Any]:
+    from clusterea.report.explanation import other_side
+
+    side, other = unlinked.side, other_side(unlinked.side)
+    name, label = explanation.name, explanation.label
+    return {
+        "side": side,
+        "entity": name(side, unlinked.entity),
+        "label": label(side, unlinked.entity),
+        "never_linked": unlinked.never_linked,
+        "no_counterpart": unlinked.is_alone,
+        "candidates": [
+            {
+                "entity": name(other, each.entity),
+                "label": label(other, each.entity),
+                "similarity": each.score,
+                "reason": each.reason,
+                "linked_to": None if each.rival is None else name(side, each.rival),
+                "linked_to_label": None if each.rival is None else label(side, each.rival),
+                f"linked_{explanation.measure}": each.confidence,
+            }
+            for each in unlinked.candidates
+        ],
     }
 
 
@@ -145,23 +160,29 @@ def _described_link(explanation: Explanation, linked: Linked) -> dict[str, Any]:
     def steps(some: tuple[Step[str], ...]) -> list[dict[str, Any]]:
         return [{"relation": step.relation, "outward": step.outward} for step in some]
 
+    label = explanation.label
     return {
         "source": explanation.names.source[linked.source],
+        "source_label": label("source", linked.source),
         "target": explanation.names.target[linked.target],
+        "target_label": label("target", linked.target),
         "is_seed": linked.confidence is None,
         explanation.measure: linked.confidence,
+        "grounds": None if linked.grounds is None else list(linked.grounds),
         "neighbors": {"source": found.num_neighbors.source, "target": found.num_neighbors.target},
         "num_evidence": found.total,
         "evidence": [
             {
-                "source": each.neighbors.source,
-                "target": each.neighbors.target,
-                "source_relations": steps(each.relations.source),
-                "target_relations": steps(each.relations.target),
+                "source": named.neighbors.source,
+                "source_label": label("source", each.neighbors.source),
+                "target": named.neighbors.target,
+                "target_label": label("target", each.neighbors.target),
+                "source_relations": steps(named.relations.source),
+                "target_relations": steps(named.relations.target),
                 "is_seed": each.by_seed,
                 explanation.measure: each.confidence,
             }
-            for each in explanation.supports(linked)
+            for each, named in zip(found.supports, explanation.supports(linked), strict=True)
         ],
     }
 
@@ -171,18 +192,3 @@ def _table(*titles: str) -> Table:
     for title in titles:
         table.add_column(title, overflow="fold")
     return table
-
-
-def _shortened(names: Names) -> Callable[[str], str]:
-    """A function that removes the common prefix of names, as `http://dbpedia.org/resource/`."""
-    import pyarrow.compute as pc
-
-    ends = pc.min_max(
-        names.arrow
-    ).as_py()  # a prefix of the first and the last name is a prefix of all
-    same = takewhile(
-        lambda two: two[0] == two[1], zip(ends["min"] or "", ends["max"] or "", strict=False)
-    )
-    shared = "".join(character for character, _ in same)
-    cut = max(shared.rfind(mark) for mark in "/#") + 1
-    return lambda name: name[cut:] or name

@@ -58,7 +58,14 @@ def export(
     alignment = result.all_links.bounded(least, top)
     path = out or run / EXPORTED[format_name]
     try:
-        write(alignment, result.named.names, format_name, path, with_unmatched=with_unmatched)
+        write(
+            alignment,
+            result.named.names,
+            format_name,
+            path,
+            labels=result.named.labels,
+            with_unmatched=with_unmatched,
+        )
     except BrokenPipeError:  # the reader stopped early, such as `head`
         raise typer.Exit(BROKEN_PIPE) from None
     console = ERRORS if leads_to_stream(path) else OUTPUT  # a stream gets only the data

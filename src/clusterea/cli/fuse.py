@@ -54,7 +54,13 @@ def fuse(
     workspace = Workspace(run)
     with watcher(quiet=False, json_lines=False) as observer:
         result, _ = run_in_folder(
-            workspace, before.named, config, torch_device, observer, until="fuse"
+            workspace,
+            before.named,
+            config,
+            torch_device,
+            observer,
+            until="fuse",
+            previous=before.previous,
         )
     OUTPUT.print(f"{result.similarity!r}:")
     path = workspace.tensors_file(result.keys["fuse"])

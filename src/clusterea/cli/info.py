@@ -9,7 +9,6 @@ from rich.table import Table
 
 from clusterea.cli.console import OUTPUT, show_result
 from clusterea.cli.data_options import DataOptions, takes_data
-from clusterea.cli.plan import seeds_origin
 from clusterea.data.statistics import QUANTILES, GraphStatistics, Statistics, describe
 
 
@@ -63,8 +62,12 @@ def _without_link(side: GraphStatistics) -> str:
 
 
 def _links_line(statistics: Statistics) -> str:
+    from clusterea.report.readable import seeds_origin
+
     links = statistics.seeds + statistics.test_links
     origin = seeds_origin(statistics.seeds_from)
+    if statistics.seeds_from.get("names"):  # their entities may be in test links too
+        return f"Seeds: {statistics.seeds:,}{origin}. Test links: {statistics.test_links:,}."
     if statistics.test_links:
         return (
             f"Links: {links:,}, of which {statistics.seeds:,} seeds{origin} "

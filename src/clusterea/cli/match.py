@@ -52,6 +52,8 @@ def match(
     torch_device = choose_device(device)
     before = load_run(run)
     config = replace(before.config, matching=replace(before.config.matching, **asked))
+    # Another seed holds out other pairs, which the run before may have learned from.
+    is_same_seed = config.matching.seed == before.config.matching.seed
     with watcher(quiet=False, json_lines=False) as observer:
         result, metrics = run_in_folder(
             Workspace(run),
@@ -61,5 +63,6 @@ def match(
             observer,
             min_confidence=least,
             top=top,
+            previous=before.previous if is_same_seed else None,
         )
     print_result(run, result.alignment, metrics)

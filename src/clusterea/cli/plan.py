@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,15 @@ from clusterea.pipeline.memory import expected_disk, expected_memory, num_passes
 if TYPE_CHECKING:
     import torch
 
-    from clusterea.types import AlignmentTask, Benchmark
+    from clusterea.types import AlignmentTask, Benchmark, Pair, Texts
+
+MOST_NAMED = 0.9  # with so many named entities, those without a name matter little
 
 
 def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     """The stages of a run, and the memory, time and disk it is expected to take."""
+    from clusterea.report.readable import seeds_origin
+
     task, sampling = benchmark.task, config.sampling
     fusion = config.fusion.on(device.type)
     source, target = task.graphs
@@ -35,9 +39,9 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
-        f"{task.num_seeds:,} seeds{seeds_origin(benchmark.seeds_from)}, "
+        f"{len(task.all_seeds):,} seeds{seeds_origin(benchmark.seeds_from)}, "
         f"{len(benchmark.test_links):,} test links.",
-        f"Encoding   {_encoders(config)}, on {device}",
+        f"Encoding   {_encoders(config, task)}, on {device}",
     ]
     if config.samplers:
         lines.append(
@@ -79,24 +83,27 @@ def shortages(
     return found
 
 
-def seeds_origin(seeds_from: Mapping[str, int]) -> str:
-    """Where the seeds come from, in parentheses; empty if all come from links."""
-    if not seeds_from.get("iris"):
-        return ""
-    found = [f"{seeds_from['links']:,} from links"] if "links" in seeds_from else []
-    found.append(f"{seeds_from['iris']:,} from identical IRIs")
-    return f" ({', '.join(found)})"
-
-
 def one_sided_seeds(benchmark: Benchmark) -> list[str]:
-    """A warning if most seeds are identical IRIs, which represent other entities badly."""
-    count = benchmark.seeds_from.get("iris", 0)
-    if 2 * count <= benchmark.task.num_seeds:
-        return []
-    return [
-        f"{count:,} of {benchmark.task.num_seeds:,} seeds are identical IRIs. The other "
-        "entities may lack a counterpart more often, so a calibrated confidence may be too high."
-    ]
+    """A warning if most seeds are identical IRIs or equal names: they represent others badly."""
+    origin, seeds, names = benchmark.seeds_from, len(benchmark.task.all_seeds), benchmark.task.names
+    if 2 * origin.get("iris", 0) > seeds:
+        return [
+            f"{origin['iris']:,} of {seeds:,} seeds are identical IRIs. The other entities may "
+            "lack a counterpart more often, so a calibrated confidence may be too high."
+        ]
+    if names is not None and 2 * origin.get("names", 0) > seeds and min(_named(names)) < MOST_NAMED:
+        source, target = (f"{1 - share:.0%}" for share in _named(names))
+        return [
+            f"{origin['names']:,} of {seeds:,} seeds are equal names, but {source} and {target} of "
+            "the entities have no name. For links of these, a calibrated confidence may be too "
+            "high."
+        ]
+    return []
+
+
+def _named(names: Pair[Texts]) -> Pair[float]:
+    """The share of the entities of each side that have a name."""
+    return names.map(lambda side: side.share)
 
 
 def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -> dict[str, Any]:
@@ -106,7 +113,7 @@ def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -
     return {
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
-        "seeds": task.num_seeds,
+        "seeds": len(task.all_seeds),
         "seeds_from": dict(benchmark.seeds_from),
         "test_links": len(benchmark.test_links),
         "device": str(device),
@@ -135,18 +142,24 @@ def _described_encoder(config: EncoderConfig) -> dict[str, Any]:
     return described
 
 
-def _encoders(config: Config) -> str:
-    return " and ".join(
+def _encoders(config: Config, task: AlignmentTask) -> str:
+    found = [
         each.model if isinstance(each, PropagationConfig) else f"{each.model}, {each.epochs} epochs"
         for each in config.encoders()
-    )
+    ]
+    beside = []
+    if task.names is not None:
+        beside.append("names and their translation" if config.names.translates else "names")
+    if task.features is not None:
+        beside.append(f"features of {task.features.source.shape[1]:,} dimensions")
+    return "; ".join(filter(None, [" and ".join(found), *beside]))
 
 
 def _rounds(task: AlignmentTask, config: Config) -> list[str]:
     rounds = _num_rounds(task, config)
     if not rounds:
         return []
-    if config.self_training.are_few(task.num_seeds, task.num_entities):
+    if config.self_training.are_few(len(task.all_seeds), task.num_entities):
         return [f"Rounds     {rounds} of self-training at most: seeds are few"]
     return [f"Rounds     {rounds} of self-training"]
 
@@ -222,7 +235,7 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
         epochs = encoder.epochs
         # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
         # half of the entities.
-        learned = task.num_seeds
+        learned = len(task.all_seeds)
         if _num_rounds(task, config):
             epochs = config.self_training.epochs or epochs
             learned = max(2 * learned, min(sizes) // 2)

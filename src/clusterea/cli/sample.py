@@ -92,6 +92,7 @@ def sample(
             observer,
             until="sample",
             samplers=[sampler],
+            previous=before.previous,
         )
     partition = result.partitions[sampler]
     OUTPUT.print(_sizes(partition))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from clusterea.cli.answers import with_answers
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
@@ -75,12 +76,14 @@ def train(
     configured(0)  # refuse wrong settings before reading the data
     torch_device = choose_device(device)
     workspace = Workspace(out)
-    benchmark = data.load()
+    undecided = data.load()
+    of_task = task_key(undecided.task)
+    benchmark = with_answers(undecided, None, out)
     with watcher(quiet=False, json_lines=False) as observer:
-        workspace.claim(task_key(benchmark.task), overwrite=overwrite)
+        workspace.claim(of_task, overwrite=overwrite)
         config = configured(max(benchmark.task.num_entities))
         result, _ = run_in_folder(
-            workspace, benchmark, config, torch_device, observer, until="train"
+            workspace, benchmark, config, torch_device, observer, until="train", task=of_task
         )
     embeddings = result.embeddings
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)

@@ -2,6 +2,7 @@
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
+from clusterea.config.names import NAMES, NamesConfig
 from clusterea.config.preset import PRESETS, SECTIONS, Config, EncoderConfig, config_with, preset
 from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
 from clusterea.config.sampling import SamplingConfig, with_reverse
@@ -11,6 +12,7 @@ from clusterea.config.training import Activation, TrainingConfig, training_confi
 
 __all__ = [
     "LABEL_PROPAGATION",
+    "NAMES",
     "PRESETS",
     "SECTIONS",
     "Activation",
@@ -18,6 +20,7 @@ __all__ = [
     "EncoderConfig",
     "FusionConfig",
     "MatchingConfig",
+    "NamesConfig",
     "PropagationConfig",
     "SamplingConfig",
     "SelfTrainingConfig",

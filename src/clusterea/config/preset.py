@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from clusterea.config.fusion import FusionConfig
 from clusterea.config.matching import MatchingConfig
+from clusterea.config.names import NAMES, NamesConfig
 from clusterea.config.propagation import LABEL_PROPAGATION, PropagationConfig
 from clusterea.config.sampling import SamplingConfig, with_reverse
 from clusterea.config.self_training import SelfTrainingConfig
@@ -18,7 +19,7 @@ from clusterea.config.training import TrainingConfig, training_config
 from clusterea.errors import InputError, unknown_name
 
 PRESETS = ("paper", "default", "fast")
-SECTIONS = ("training", "propagation", "sampling", "fusion", "self_training", "matching")
+SECTIONS = ("training", "propagation", "names", "sampling", "fusion", "self_training", "matching")
 EncoderConfig: TypeAlias = TrainingConfig | PropagationConfig
 
 
@@ -28,6 +29,7 @@ class Config:
 
     training: TrainingConfig  # of encoders that are trained
     propagation: PropagationConfig  # of `label-propagation`
+    names: NamesConfig  # of `names`, where the data have names
     sampling: SamplingConfig
     fusion: FusionConfig
     self_training: SelfTrainingConfig
@@ -36,9 +38,11 @@ class Config:
     samplers: tuple[str, ...]
 
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """The settings of each encoder. A repeated name gets another seed."""
+        """The settings of each encoder of structure. A repeated name gets another seed."""
         found: list[EncoderConfig] = []
         for index, name in enumerate(self.models):
+            if name == NAMES:  # it encodes no structure, and takes part where there are names
+                continue
             again = self.models[:index].count(name)
             own: EncoderConfig = self.propagation
             if name == self.training.model:
@@ -70,6 +74,7 @@ class Config:
         return cls(
             TrainingConfig(**values["training"]),
             PropagationConfig(**values["propagation"]),
+            NamesConfig(**values["names"]),
             SamplingConfig(**values["sampling"]),
             FusionConfig(**values["fusion"]),
             SelfTrainingConfig(**values["self_training"]),
@@ -117,6 +122,7 @@ def preset(
     config = Config(
         replace(training_config(trained), **training),
         PropagationConfig(**table.get("propagation", {})),
+        NamesConfig(**table.get("names", {})),
         SamplingConfig(**table.get("sampling", {})),
         FusionConfig(**table.get("fusion", {})),
         SelfTrainingConfig(**table.get("self_training", {})),
@@ -135,7 +141,8 @@ def config_with(config: Config, settings: Sequence[str]) -> Config:
 
 def _trained(models: Sequence[str]) -> str:
     """The first trained encoder, or the default one."""
-    return next((each for each in models if each != LABEL_PROPAGATION), TrainingConfig().model)
+    others = (each for each in models if each not in (LABEL_PROPAGATION, NAMES))
+    return next(others, TrainingConfig().model)
 
 
 def listed(text: str) -> list[str]:

@@ -39,4 +39,5 @@ def without_blank_nodes(named: NamedGraph) -> NamedGraph:
         Names(named.entities.take(entities)),
         Names(named.relations.take(relations)),
         {**named.dropped, WITH_BLANK_NODE: len(triples) - len(kept)},
+        named.labels and named.labels.take(entities),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,9 @@ def read_delimited(
         whole = False
     if not whole:
         # Slowly, line by line: a line is wrong, or some lines have only white space.
-        rest = _faultless_lines(path, names, filled, delimiter, skip_lines, hint)
+        lines = (each for each in text_lines(path) if each[0] > skip_lines)
+        rows = split_rows(path, lines, names, delimiter=delimiter, filled=filled, hint=hint)
+        rest = [line for _, line, _ in rows]
         if not rest:
             raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got an empty file.")
         try:
@@ -104,19 +106,22 @@ def _arrow_input(path: Path) -> Any:
     return pa.PythonFile(open_stream(path), mode="r")
 
 
-def _faultless_lines(
+def split_rows(
     path: Path,
+    lines: Iterable[tuple[int, str]],
     names: Sequence[str],
-    filled: Sequence[str],
+    *,
     delimiter: str,
-    skip_lines: int,
-    hint: str,
-) -> list[str]:
-    """The lines that are not blank. Raises for the first wrong one."""
+    filled: Sequence[str],
+    hint: str = "",
+) -> Iterator[tuple[int, str, list[str]]]:
+    """Number, text and cells of each line that is not blank. Raises at the first wrong one.
+
+    Each line must have as many cells as `names`, and something in the columns that are `filled`.
+    """
     kind = _DELIMITER_NAMES[delimiter]
-    lines = []
-    for number, line in text_lines(path):
-        if number <= skip_lines or not line.strip():
+    for number, line in lines:
+        if not line.strip():
             continue
         cells = split_line(line, delimiter)
         if len(cells) != len(names):
@@ -125,5 +130,4 @@ def _faultless_lines(
         for name, cell in zip(names, cells, strict=True):
             if name in filled and not cell:
                 raise DataError(path, f"expected a {cut(name)}, got an empty cell.", line=number)
-        lines.append(line)
-    return lines
+        yield number, line, cells

@@ -116,7 +116,10 @@ def resolve_format(path: Path, name: str | None) -> str:
 
 
 def read_graph(
-    path: Path, format_name: str | None = None, columns: Sequence[str] | None = None
+    path: Path,
+    format_name: str | None = None,
+    columns: Sequence[str] | None = None,
+    label_properties: Sequence[str] = (),
 ) -> NamedGraph:
     """The graph in one file of triples.
 
@@ -125,11 +128,12 @@ def read_graph(
         format_name: Its format or family; None: told from the file. `LAYOUT` is TSV that has no
             header, whatever its first line says.
         columns: The columns of a table that are head, relation and tail.
+        label_properties: Of RDF, beside the usual ones.
     """
     if format_name == LAYOUT:
         named = read_bare_triples(path)
     elif (resolved := resolve_format(path, format_name)) in SYNTAXES:
-        named = read_rdf(path, resolved)
+        named = read_rdf(path, resolved, label_properties)
     else:
         named = read_table(path, resolved, columns)
     return with_triples(named, path)

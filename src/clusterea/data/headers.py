@@ -27,6 +27,8 @@ _LINKED = (
     *(("left", "right"), ("entity1", "entity2"), ("ent1", "ent2"), ("e1", "e2")),
     *(("entityid1", "entityid2"), ("id1", "id2"), ("leftid", "rightid")),
 )
+_ENTITY_WORDS = ("entity", "iri", "uri", "id", "entityid", "node", "subject", "source", "key")
+_NAME_WORDS = ("name", "label", "title", "text", "translation", "preflabel")
 # Triples use these words too: they mean links only if no column is a relation.
 _LINKED_ALONE = (("from", "to"), ("subject", "object"), ("src", "dst"), ("head", "tail"))
 
@@ -50,6 +52,16 @@ def link_header(cells: Sequence[str]) -> Header | None:
     known = _LINKED if _relation(columns) else (*_LINKED, *_LINKED_ALONE)
     found = next((each for each in known if set(each) <= set(columns)), None)
     return None if found is None else _columns(cells, columns, found)
+
+
+def name_header(cells: Sequence[str]) -> Header | None:
+    """The columns of entity and name; None if the header is not clear."""
+    columns = _columns_by_word(cells)
+    entity = [word for word in _ENTITY_WORDS if word in columns]
+    name = [word for word in _NAME_WORDS if word in columns]
+    if not entity or not name:
+        return None
+    return _columns(cells, columns, (entity[0], name[0]))
 
 
 def given_header(columns: Sequence[str]) -> FindHeader:

@@ -24,6 +24,7 @@ from clusterea.data.headers import (
     FindHeader,
     given_header,
     link_header,
+    name_header,
     triple_header,
 )
 from clusterea.data.links import LINK_COLUMNS, NamedLinks
@@ -86,7 +87,10 @@ def is_rdf(value: object) -> bool:
 
 
 def graph_in_memory(
-    value: object, argument: str, columns: Sequence[str] | None = None
+    value: object,
+    argument: str,
+    columns: Sequence[str] | None = None,
+    label_properties: Sequence[str] = (),
 ) -> NamedGraph:
     """The graph that the caller gave as `argument`, from any supported library.
 
@@ -94,13 +98,17 @@ def graph_in_memory(
         value: A table, rows of three names, or a graph of networkx or rdflib.
         argument: What errors call it.
         columns: The columns of a table that are head, relation and tail.
+        label_properties: Of an rdflib graph, beside the usual ones.
     """
     if columns is not None and not _is_table(value):
         raise DataError(argument, f"--columns goes with a table; got {_kind(value)}.")
     if is_rdf(value):
         statements = _rdf_statements(value, argument)
         return with_triples(
-            from_statements(statements, Path(argument), keep_labels=False), argument
+            from_statements(
+                statements, Path(argument), keep_ids=False, label_properties=label_properties
+            ),
+            argument,
         )
     if "networkx" in _libraries(value):
         cells = _cells(_edges(value), TRIPLE_COLUMNS, argument)
@@ -125,6 +133,20 @@ def links_in_memory(value: object, argument: str) -> NamedLinks:
     if not len(cells[0]):
         raise DataError(argument, "expected links, got none.")
     return NamedLinks(Path(argument), (Pair(*cells).map(to_names),))
+
+
+def names_in_memory(value: object, argument: str) -> list[pa.Array]:
+    """Entities and their names: a table, a mapping of entity to name, or rows of the two."""
+    wanted = ("entity", "name")
+    if _is_table(value):
+        cells = _table_columns(value, name_header, wanted, argument, " Rename yours.")
+    else:
+        rows = value.items() if isinstance(value, Mapping) else value
+        what = "a path, a table, a dict of entity to name, or rows of entity and name"
+        cells = _cells(_rows(rows, argument, what), wanted, argument)
+    if not len(cells[0]):
+        raise DataError(argument, "expected names, got none.")
+    return [column.combine_chunks() for column in cells]
 
 
 def _libraries(value: object) -> set[str]:
@@ -246,14 +268,16 @@ def _rdf_statements(graph: Any, argument: str) -> Iterator[tuple[Any, Any, Any, 
     from pyoxigraph import BlankNode, Literal, NamedNode
 
     rdflib = sys.modules["rdflib"]
-    literal = Literal("")
 
     def term(node: Any) -> Any:
         if isinstance(node, rdflib.URIRef):
             return NamedNode(str(node))
         if isinstance(node, rdflib.BNode):
             return BlankNode(str(node))
-        return literal if isinstance(node, rdflib.Literal) else None
+        if not isinstance(node, rdflib.Literal):
+            return None
+        language = getattr(node, "language", None)
+        return Literal(str(node), language=language) if language else Literal(str(node))
 
     for statement in graph:
         try:

@@ -24,6 +24,7 @@ class Layout:
     entity_names: Pair[Path] | None = None  # id TAB name, where triples hold ids
     relation_names: Pair[Path] | None = None
     dangling: Pair[Path] | None = None
+    labels: Pair[Path] | None = None  # entity TAB label
     folds: Path | None = None  # holds one folder a fold: train_links, valid_links, test_links
 
 
@@ -35,6 +36,7 @@ def openea(folder: Path) -> Layout:
         _sides(folder, "rel_triples"),
         links=_needed(folder / "ent_links"),
         dangling=_sides_if_there(folder, "dangling"),
+        labels=_sides_if_there(folder, "labels"),
         folds=folds if folds.is_dir() else None,
     )
 

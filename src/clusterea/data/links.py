@@ -84,13 +84,14 @@ def to_ids(links: NamedLinks, entities: Pair[Names]) -> tuple[IntArray, int]:
         ids[now_known] = np.stack([source, target], axis=1)[now_known]
     known = ids[:, 0] >= 0
     if not known.any():
-        raise DataError(links.path, _nothing_known(links, entities))
+        raise DataError(links.path, nothing_known("links between", links.readings[0], entities))
     return ids[known], int((~known).sum())
 
 
-def _nothing_known(links: NamedLinks, entities: Pair[Names]) -> str:
-    source, target = links.readings[0]
-    problem = f"expected links between entities of the two graphs, got none among {len(links):,}"
+def nothing_known(what: str, names: Pair[pa.ChunkedArray], entities: Pair[Names]) -> str:
+    """The message about a file whose every row names entities that are not in the graphs."""
+    source, target = names
+    problem = f"expected {what} entities of the two graphs, got none among {len(source):,}"
     turned = entities.source.ids_of(target), entities.target.ids_of(source)
     if all((ids >= 0).any() for ids in turned):
         return f"{problem}. Are source and target the wrong way round?"

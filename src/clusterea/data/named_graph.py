@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clusterea.errors import DataError
-from clusterea.types import IntArray, KnowledgeGraph, Names
+from clusterea.types import IntArray, KnowledgeGraph, Names, Texts
 
 DUPLICATES = "repeated triples"
 LITERALS = "triples with a literal"
@@ -25,6 +25,8 @@ class NamedGraph:
     entities: Names
     relations: Names
     dropped: Mapping[str, int]  # why → how many triples
+    labels: Texts | None = None  # of the entities, if the file has any
+    label_properties: frozenset[str] = frozenset()  # those in the file
 
 
 def with_triples(named: NamedGraph, origin: Path | str) -> NamedGraph:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
+from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair, Texts
 
 Hashes = NDArray[np.uint64]
 
@@ -74,10 +74,14 @@ def canonical(benchmark: Benchmark) -> Benchmark:
             renumbered(task.seeds),
             entities.map(lambda order: order.keys),
             entities.zip(task.structural).map(lambda side: side[0].new[side[1]]),
+            renumbered(task.presumed),
+            task.names and _taken(task.names, entities),
+            task.features and task.features.zip(entities).map(lambda side: side[0][side[1].old]),
         ),
         test_links=renumbered(benchmark.test_links),
         names=benchmark.names.zip(entities).map(_names),
         relation_names=benchmark.relation_names.zip(relations).map(_names),
+        labels=benchmark.labels and _taken(benchmark.labels, entities),
         dangling=benchmark.dangling
         and entities.zip(benchmark.dangling).map(lambda side: side[0].new[side[1]]),
     )
@@ -95,7 +99,7 @@ def structure_hashes(task: AlignmentTask) -> Pair[_Side]:
             np.full(side[1].num_entities, side[0]), np.full(side[1].num_relations, side[0])
         )
     )
-    source_ends, target_ends = task.seeds.T
+    source_ends, target_ends = task.all_seeds.T
     for _ in range(ROUNDS):
         sides = sides.zip(task.graphs).map(lambda side: _refined(*side))
         source, target = sides.map(lambda side: side.entities)
@@ -145,6 +149,10 @@ def _graph(graph: KnowledgeGraph, entities: _Order, relations: _Order) -> Knowle
         order = np.lexsort((tails, kinds, heads))
         triples = np.stack([heads, kinds, tails], axis=1)[order]
     return KnowledgeGraph(triples, width, num_kinds)
+
+
+def _taken(texts: Pair[Texts], entities: Pair[_Order]) -> Pair[Texts]:
+    return texts.zip(entities).map(lambda side: side[0].take(side[1].old))
 
 
 def _names(side: tuple[Names, _Order]) -> Names:

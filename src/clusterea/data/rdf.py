@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from clusterea.data.equivalences import CLOSE_MATCH, EQUIVALENCES, LISTED
 from clusterea.data.hostile_rdf import guarded
+from clusterea.data.label_properties import LabelCollector
 from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
 from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream, refuse_utf16
 from clusterea.errors import DataError, cut
@@ -33,17 +35,25 @@ ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
 CELL = "cells of the Alignment API"
 
 
-def read_rdf(path: Path, format_name: str) -> NamedGraph:
-    """The file's triples between resources."""
+def read_rdf(path: Path, format_name: str, label_properties: Sequence[str] = ()) -> NamedGraph:
+    """The file's triples between resources, and the labels of its entities."""
     statements = _statements(path, format_name)
-    return from_statements(statements, path, keep_labels=format_name == "ntriples")
+    return from_statements(
+        statements, path, keep_ids=format_name == "ntriples", label_properties=label_properties
+    )
 
 
-def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool) -> NamedGraph:
-    """The statements' triples between resources; literals are skipped and counted.
+def from_statements(
+    statements: Iterable[Any],
+    path: Path,
+    *,
+    keep_ids: bool,
+    label_properties: Sequence[str] = (),
+) -> NamedGraph:
+    """The statements' triples between resources; literals are no triples, but may be labels.
 
     An IRI is named by itself, without its angle brackets. A blank node of N-Triples keeps its
-    label; elsewhere the parser may make labels up, so there they are numbered as they appear.
+    id; elsewhere the parser may make ids up, so there they are numbered as they appear.
     """
     from pyoxigraph import BlankNode, Literal, NamedNode
 
@@ -52,16 +62,19 @@ def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool)
     blanks: dict[str, str] = {}
     heads, predicates, tails = array("q"), array("q"), array("q")
     literals = quoted = 0
+    labels = LabelCollector(label_properties)
 
     def entity(node: Any) -> int:
         name = node.value
         if type(node) is BlankNode:
-            name = f"_:{name}" if keep_labels else blanks.setdefault(name, f"_:b{len(blanks)}")
+            name = f"_:{name}" if keep_ids else blanks.setdefault(name, f"_:b{len(blanks)}")
         return entities.setdefault(name, len(entities))
 
     for subject, predicate, value, _ in statements:
         if type(value) is Literal:
             literals += 1
+            if type(subject) is NamedNode:
+                labels.offer(subject.value, predicate.value, value)
         elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always
             heads.append(entities.setdefault(subject.value, len(entities)))
             predicates.append(relations.setdefault(predicate.value, len(relations)))
@@ -76,12 +89,13 @@ def from_statements(statements: Iterable[Any], path: Path, *, keep_labels: bool)
     if not heads and not literals and not quoted:
         raise DataError(path, "expected RDF triples, got none.")
     columns = [np.frombuffer(column, dtype=np.int64) for column in (heads, predicates, tails)]
-    return from_ids(
+    named = from_ids(
         np.stack(columns, axis=1),
         Names(entities),
         Names(relations),
         {LITERALS: literals, QUOTED: quoted},
     )
+    return replace(named, labels=labels.texts(named.entities), label_properties=labels.found())
 
 
 def read_equivalences(

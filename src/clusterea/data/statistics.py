@@ -56,7 +56,7 @@ def describe(benchmark: Benchmark) -> Statistics:
         benchmark.task.graphs.zip(benchmark.task.structural.zip(linked)).map(
             lambda side: _describe_graph(side[0], *side[1])
         ),
-        benchmark.task.num_seeds,
+        len(benchmark.task.all_seeds),
         len(benchmark.test_links),
         dict(benchmark.dropped),
         benchmark.format,

@@ -149,33 +149,41 @@ def suffix_of(path: Path) -> str:
 def text_lines(path: Path, *, cut_long: bool = False) -> Iterator[tuple[int, str]]:
     """Line numbers from 1 and lines without their ends; raises where the text is not UTF-8.
 
-    A line that is too long is an error, or else `cut_long`. One Python step a line: for first lines
-    and for error messages, never for data.
+    A line that is too long is an error, or else `cut_long`. One Python step a line: for first
+    lines, for error messages and for answers of people, never for links or triples.
     """
-    number = 0
     try:
         with open_stream(path) as file:
-            while raw := file.readline(LONGEST_LINE):
-                if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
-                    if not cut_long:
-                        problem = f"expected lines of less than {LONGEST_LINE:,} bytes, got more."
-                        raise DataError(path, problem, line=number + 1)
-                    yield number + 1, raw.decode("utf-8", "ignore")
-                    return
-                if number == 0:
-                    refuse_utf16(raw, path)
-                    raw = raw.removeprefix(UTF8_BOM)
-                # A lone carriage return ends a line too, as it does for the columnar reader.
-                for part in raw.splitlines() or [b""]:
-                    number += 1
-                    yield number, part.decode("utf-8")
+            yield from decoded_lines(file, path, cut_long=cut_long)
+    except UNPACK_ERRORS as error:
+        raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
+
+
+def decoded_lines(
+    file: IO[bytes], path: Path, *, cut_long: bool = False
+) -> Iterator[tuple[int, str]]:
+    """As `text_lines`, of an open file."""
+    number = 0
+    try:
+        while raw := file.readline(LONGEST_LINE):
+            if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+                if not cut_long:
+                    problem = f"expected lines of less than {LONGEST_LINE:,} bytes, got more."
+                    raise DataError(path, problem, line=number + 1)
+                yield number + 1, raw.decode("utf-8", "ignore")
+                return
+            if number == 0:
+                refuse_utf16(raw, path)
+                raw = raw.removeprefix(UTF8_BOM)
+            # A lone carriage return ends a line too, as it does for the columnar reader.
+            for part in raw.splitlines() or [b""]:
+                number += 1
+                yield number, part.decode("utf-8")
     except UnicodeDecodeError as error:
         bad = error.object[error.start]
         raise DataError(
             path, f"expected UTF-8, got byte 0x{bad:02x} in column {error.start + 1}.", line=number
         ) from None
-    except UNPACK_ERRORS as error:
-        raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
 
 
 def refuse_utf16(start: bytes, path: Path) -> None:

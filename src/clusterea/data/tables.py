@@ -51,14 +51,16 @@ def read_columns(
     *,
     wanted: Sequence[str],
     may_be_bare: bool = True,
+    may_be_empty: bool = False,
     hint: str = "",
 ) -> pa.Table:
     """The columns that `find_header` finds among the file's, or else the `wanted` ones.
 
-    Text without such a header is read as bare columns, unless it `may_be_bare` not.
+    Text without such a header is read as bare columns, unless it `may_be_bare` not. Cells must be
+    filled, except that those of the last column `may_be_empty`.
     """
     if format_name == "parquet":
-        return _read_parquet(path, find_header, wanted)
+        return _read_parquet(path, find_header, wanted, may_be_empty=may_be_empty)
     delimiter = DELIMITERS[format_name]
     number, line = first_line(path)
     cells = split_line(line, delimiter)
@@ -69,13 +71,20 @@ def read_columns(
                 path, f"expected distinct columns, got {cut(', '.join(cells))}.", line=number
             )
         table = read_delimited(
-            path, cells, delimiter=delimiter, skip_lines=number, keep=found, hint=hint
+            path,
+            cells,
+            delimiter=delimiter,
+            skip_lines=number,
+            keep=found,
+            may_be_empty=found[-1:] if may_be_empty else (),
+            hint=hint,
         )
         _note_header(path, found)
         return table.select(list(found))
     if not may_be_bare:
         raise _no_header(path, wanted, cells, number)
-    table = read_delimited(path, wanted, delimiter=delimiter, hint=hint)
+    empty = wanted[-1:] if may_be_empty else ()
+    table = read_delimited(path, wanted, delimiter=delimiter, may_be_empty=empty, hint=hint)
     note(path, f"no header; its columns are taken as {', '.join(wanted)}.")
     return table
 
@@ -94,7 +103,9 @@ def _no_header(
     )
 
 
-def _read_parquet(path: Path, find_header: FindHeader, wanted: Sequence[str]) -> pa.Table:
+def _read_parquet(
+    path: Path, find_header: FindHeader, wanted: Sequence[str], *, may_be_empty: bool
+) -> pa.Table:
     import pyarrow.parquet as pq
 
     with open_plain(path):
@@ -105,19 +116,30 @@ def _read_parquet(path: Path, find_header: FindHeader, wanted: Sequence[str]) ->
             found = find_header(names)
             if found is None:
                 raise _no_header(path, wanted, names)
-            table = _read_batches(path, file, found)
+            table = _read_batches(path, file, found, may_be_empty=may_be_empty)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(path, f"can't be read as Parquet: {cut(error)}.") from error
     _note_header(path, found)
     return table
 
 
-def _read_batches(path: Path, file: Any, columns: Header) -> pa.Table:
+def _read_batches(path: Path, file: Any, columns: Header, *, may_be_empty: bool) -> pa.Table:
     """The columns as strings, counted: a file of a few bytes may hold billions of them."""
     parts: list[pa.Table] = []
     size = rows = 0
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
-        part = pa.table({name: string_column(path, name, batch[name], rows) for name in columns})
+        part = pa.table(
+            {
+                name: string_column(
+                    path,
+                    name,
+                    batch[name],
+                    rows,
+                    may_be_empty=may_be_empty and name == columns[-1],
+                )
+                for name in columns
+            }
+        )
         size += part.nbytes
         check_size(path, size)
         rows += part.num_rows
@@ -127,7 +149,12 @@ def _read_batches(path: Path, file: Any, columns: Header) -> pa.Table:
 
 
 def string_column(
-    path: Path | str, name: str, column: pa.Array | pa.ChunkedArray, rows_before: int = 0
+    path: Path | str,
+    name: str,
+    column: pa.Array | pa.ChunkedArray,
+    rows_before: int = 0,
+    *,
+    may_be_empty: bool = False,
 ) -> pa.Array | pa.ChunkedArray:
     """The column as large strings; numbers are taken as names."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -136,6 +163,8 @@ def string_column(
         raise DataError(path, f"expected strings or integers in column {name}, got {cut(kind)}.")
     strings = column.cast(pa.large_string())
     strings.validate(full=True)  # Parquet does not promise UTF-8
+    if may_be_empty:
+        return pc.fill_null(strings, "")
     empty = pc.fill_null(pc.equal(strings, ""), True)
     if pc.any(empty).as_py():
         row = rows_before + pc.index(empty, True).as_py() + 1

@@ -2,5 +2,6 @@
 
 from clusterea.evaluation.evaluate import evaluate
 from clusterea.evaluation.judge import judge
+from clusterea.evaluation.precision import PrecisionEstimate, estimated_precision, half_widths
 
-__all__ = ["evaluate", "judge"]
+__all__ = ["PrecisionEstimate", "estimated_precision", "evaluate", "half_widths", "judge"]

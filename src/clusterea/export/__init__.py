@@ -12,7 +12,7 @@ from clusterea.export.run_files import write_alignment, write_candidates, write_
 from clusterea.export.sssom import write_sssom
 from clusterea.export.tables import write_parquet, write_tsv
 from clusterea.files import replacing
-from clusterea.types import Alignment, Names, Pair
+from clusterea.types import Alignment, Names, Pair, Texts
 
 __all__ = [
     "EXPORTERS",
@@ -24,7 +24,8 @@ __all__ = [
     "write_unmatched",
 ]
 
-Exporter = Callable[[Alignment, Pair[Names], Path], None]  # writes the file
+# Writes the file. Labels are None if there are none; most formats leave them out.
+Exporter = Callable[[Alignment, Pair[Names], Path, Pair[Texts] | None], None]
 EXPORTERS: dict[str, Exporter] = {
     "tsv": write_tsv,
     "parquet": write_parquet,
@@ -45,6 +46,7 @@ def export(
     format: str,  # noqa: A002
     path: Path,
     *,
+    labels: Pair[Texts] | None = None,
     with_unmatched: bool = False,
 ) -> None:
     """Writes the alignment as one file, atomically.
@@ -54,6 +56,7 @@ def export(
         names: The names of the entities.
         format: A name in `EXPORTERS`.
         path: The file. An existing file is replaced.
+        labels: The labels of the entities, for SSSOM and Parquet.
         with_unmatched: Whether SSSOM also has a row for each entity without a link. Some tools
             take such a row for a mapping.
     """
@@ -62,4 +65,4 @@ def export(
         nobody = alignment.unmatched.map(lambda ids: ids[:0])
         alignment = replace(alignment, unmatched=nobody)
     with replacing(path) as beside:
-        exporter(alignment, names, beside)
+        exporter(alignment, names, beside, labels)

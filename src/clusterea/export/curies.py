@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import takewhile
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ VOCABULARIES = {
     "semapv": "https://w3id.org/semapv/vocab/",
     "sssom": "https://w3id.org/sssom/",
 }
+_PREFIX = re.compile(r"(?!https?$)[A-Za-z_][\w.-]*", re.ASCII)
 _HOST = re.compile(f"{NAMESPACE}|[^:]*:(?://[^/?#]*/?)?")
 
 
@@ -44,6 +46,25 @@ def curies(iris: Pair[pa.Array]) -> tuple[Pair[pa.Array], dict[str, str]]:
         return pa.array([begin + iri[length:] for iri, begin, length in parts], pa.large_string())
 
     return texts.zip(hosts).map(shortened), {prefix: start for start, prefix in prefixes.items()}
+
+
+def is_prefix(text: str) -> bool:
+    """Whether CURIEs may begin with the text: a word, and no scheme of web addresses."""
+    return _PREFIX.fullmatch(text) is not None
+
+
+def shortener(curie_map: dict[str, str]) -> Callable[[str], str | None]:
+    """A function from an IRI to its CURIE by the longest address that fits; None if none does."""
+    prefixes = {address: prefix for prefix, address in curie_map.items() if is_prefix(prefix)}
+    lengths = sorted({len(address) for address in prefixes if address}, reverse=True)
+
+    def shortened(iri: str) -> str | None:
+        for length in lengths:
+            if length < len(iri) and iri[:length] in prefixes:
+                return f"{prefixes[iri[:length]]}:{iri[length:]}"
+        return None
+
+    return shortened
 
 
 def _host(iri: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from clusterea.data.equivalences import SAME_AS
 from clusterea.data.name_iris import NAMESPACES, to_iris
 from clusterea.export.rows import link_batches, write_lines
-from clusterea.types import Alignment, Names, Pair
+from clusterea.types import Alignment, Names, Pair, Texts
 
 _HEAD = """\
 <?xml version="1.0" encoding="utf-8"?>
@@ -33,15 +33,19 @@ _CELL = (
 _FOOT = "</Alignment>\n</rdf:RDF>\n"
 
 
-def write_ntriples(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Writes links as `owl:sameAs`, without confidence."""
+def write_ntriples(
+    alignment: Alignment, names: Pair[Names], path: Path, _labels: Pair[Texts] | None = None
+) -> None:
+    """Writes links as `owl:sameAs`, without confidence and labels."""
     with path.open("wb") as file:
         for batch in link_batches(alignment, _iris(names)):
             # A valid IRI has no characters that N-Triples escapes.
             write_lines(file, "<", batch["source"], f"> <{SAME_AS}> <", batch["target"], "> .")
 
 
-def write_oaei(alignment: Alignment, names: Pair[Names], path: Path) -> None:
+def write_oaei(
+    alignment: Alignment, names: Pair[Names], path: Path, _labels: Pair[Texts] | None = None
+) -> None:
     """Writes links as cells of the Alignment API (level 0), the format of the OAEI's tools.
 
     The format has one name, `measure`, for confidence and score. A comment says which it is.

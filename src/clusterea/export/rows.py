@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clusterea.types import Alignment, Pair
+from clusterea.types import Alignment, Pair, Texts
 
 BATCH = 1 << 16
 
@@ -19,19 +19,37 @@ def columns(alignment: Alignment) -> tuple[str, str, str]:
     return ("source", "target", alignment.measure)
 
 
-def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Table]:
-    """The `columns` of the links, by descending confidence.
+def link_labels(alignment: Alignment, labels: Pair[Texts] | None) -> dict[str, pa.Array]:
+    """The columns `source_label` and `target_label` of the links, null where there is no label.
+
+    Without labels there are no such columns.
+    """
+    if labels is None:
+        return {}
+    source, target = labels.zip(Pair(*alignment.links.detach().cpu().numpy().T)).map(
+        lambda side: side[0].first(side[1])
+    )
+    return {"source_label": source, "target_label": target}
+
+
+def link_batches(
+    alignment: Alignment, texts: Pair[pa.Array], more: Mapping[str, pa.Array] | None = None
+) -> Iterator[pa.Table]:
+    """The `columns` of the links and more, by descending confidence.
 
     Links of equal confidence keep their order, which depends on a hash of names only.
 
     Args:
         alignment: The links.
         texts: The text of each entity of each side.
+        more: Further columns, (links,) each, in the order of the alignment.
     """
+    more = more or {}
     sure = alignment.confidence.detach().cpu()
     sure = sure if sure.element_size() == 8 else sure.float()  # Arrow has no bfloat16
     order = sure.argsort(descending=True, stable=True)
     links = alignment.links.detach().cpu()[order].numpy()
+    places = order.numpy()
     confidence = sure[order].numpy()
     for start in range(0, len(links), BATCH):
         rows = slice(start, start + BATCH)
@@ -40,8 +58,9 @@ def link_batches(alignment: Alignment, texts: Pair[pa.Array]) -> Iterator[pa.Tab
             texts.source.take(pa.array(source)),
             texts.target.take(pa.array(target)),
             pa.array(confidence[rows]),
+            *(column.take(pa.array(places[rows])) for column in more.values()),
         ]
-        yield pa.table(arrays, names=columns(alignment))
+        yield pa.table(arrays, names=[*columns(alignment), *more])
 
 
 def unmatched_batches(ids: np.ndarray, texts: pa.Array) -> Iterator[pa.Array]:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from clusterea.data.name_iris import NAMESPACES, to_cells
-from clusterea.export.rows import columns, link_batches, write_lines
-from clusterea.types import Alignment, Names, Pair
+from clusterea.export.rows import columns, link_batches, link_labels, write_lines
+from clusterea.types import Alignment, Names, Pair, Texts
 
 
-def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Writes links as TSV with a header and without quotes.
+def write_tsv(
+    alignment: Alignment, names: Pair[Names], path: Path, _labels: Pair[Texts] | None = None
+) -> None:
+    """Writes links as TSV with a header, without quotes and without labels.
 
     A name that contains a tab or a line end is written as an IRI, as in RDF.
     """
@@ -24,9 +26,12 @@ def write_tsv(alignment: Alignment, names: Pair[Names], path: Path) -> None:
             write_lines(file, source, "\t", target, "\t", confidence)
 
 
-def write_parquet(alignment: Alignment, names: Pair[Names], path: Path) -> None:
-    """Writes links as Parquet, with all names unchanged.
+def write_parquet(
+    alignment: Alignment, names: Pair[Names], path: Path, labels: Pair[Texts] | None = None
+) -> None:
+    """Writes links as Parquet, with all names and labels unchanged.
 
+    If there are labels, the last columns are `source_label` and `target_label`.
     The file's metadata describes the confidence or score: `confidence_examples` is the number of
     links it was calibrated on, 0 for a score; `confidence_note` says what it means.
     """
@@ -37,7 +42,10 @@ def write_parquet(alignment: Alignment, names: Pair[Names], path: Path) -> None:
         "confidence_examples": str(alignment.examples),
         "confidence_note": alignment.confidence_note,
     }
-    schema = pa.schema(list(zip(columns(alignment), kinds, strict=True)), metadata)
+    more = link_labels(alignment, labels)
+    fields = [*zip(columns(alignment), kinds, strict=True)]
+    fields += [(name, column.type) for name, column in more.items()]
+    schema = pa.schema(fields, metadata)
     with pq.ParquetWriter(path, schema) as writer:
-        for batch in link_batches(alignment, names.map(lambda side: side.arrow)):
+        for batch in link_batches(alignment, names.map(lambda side: side.arrow), more):
             writer.write_table(batch.cast(schema))

@@ -10,15 +10,27 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
+from clusterea.errors import InputError
+from clusterea.fusion.content import content_weights, with_gains
 from clusterea.fusion.csls import scaled
 from clusterea.fusion.inputs import OnNamedStep, ViewInput
 from clusterea.fusion.neighbors import search
+from clusterea.fusion.rejected import with_rejected_last
 from clusterea.fusion.shortage import explained
+from clusterea.fusion.trust import Trust
 from clusterea.fusion.undecided import undecided
 from clusterea.fusion.views import find_views
-from clusterea.numerics.cells import add
+from clusterea.numerics.cells import add, without_pairs
 from clusterea.numerics.knn import Nearest
-from clusterea.types import NO_ENTITIES, IntArray, KnowledgeGraph, Pair, Partition, Similarity
+from clusterea.types import (
+    NO_ENTITIES,
+    NO_LINKS,
+    IntArray,
+    KnowledgeGraph,
+    Pair,
+    Partition,
+    Similarity,
+)
 
 
 @torch.no_grad()
@@ -33,6 +45,10 @@ def fuse(
     of_source: Tensor | None = None,
     graphs: Pair[KnowledgeGraph] | None = None,
     structural: Pair[IntArray] = NO_ENTITIES,
+    contents: Sequence[Pair[Tensor]] = (),
+    trust: Trust | None = None,
+    hidden: Pair[IntArray] = NO_ENTITIES,
+    rejected: IntArray = NO_LINKS,
     device: torch.device | None = None,
     block_cells: int | None = None,
     progress: OnNamedStep | None = None,
@@ -53,25 +69,52 @@ def fuse(
         of_source: (source entities, encoders): weights for each row, if not the same in all.
         graphs: The graphs of the entities; the view `support` needs them.
         structural: Entities of each side that are never linked. They are left out too.
+        contents: (entities, dim) of each side for each content encoder: names, features.
+        trust: The gains of these encoders; they are ignored without it.
+        hidden: Entities of each side whose names and features are taken as missing.
+        rejected: (n, 2): pairs that are not the same. They have no cell.
         device: Where to work; that of the embeddings if not given.
         block_cells: Cells of the blocks worked on at a time: speed and memory, never the result.
         progress: Called after each step of the work.
 
     Raises:
-        InputError: A view is unknown or lacks what it needs, or memory ran out.
+        InputError: A view is unknown or lacks what it needs, there is nothing to compare, or memory
+            ran out.
     """
-    device = device or encodings[0].source.device
+    device = device or [*encodings, *contents][0].source.device
     config = config.on(device.type)
+    unit = config.sinkhorn_temperature  # so that a gain is one of the kernel's logarithm
+    if trust is None or not bool(trust.most.any()):
+        contents, trust = (), None  # exactly what structure alone gives
+        if not encodings:
+            raise InputError(
+                "the names or features tell nothing about which entities are the same, and no "
+                "structure is compared. Add an encoder of structure, such as label-propagation."
+            )
+    weights = [] if trust is None else content_weights(trust, unit)
     views = find_views(
         config.views, has_mini_batches=bool(partitions), has_graphs=graphs is not None
     )
 
     with explained(device):
         entities = undecided(
-            encodings, seeds, keys, config.seed, device, shares, of_source, structural
+            encodings,
+            seeds,
+            keys,
+            config.seed,
+            device,
+            shares,
+            of_source,
+            structural,
+            contents,
+            weights,
+            hidden,
         )
         step = None if progress is None else partial(progress, "nearest neighbors")
         found = search(entities, config, device, block_cells, step)
+        if trust is not None:
+            found = with_gains(found, entities, trust, unit)
+        found = with_rejected_last(found, entities, rejected)
         given = ViewInput(
             entities,
             found,
@@ -91,7 +134,7 @@ def fuse(
                 given = replace(given, entities=given.entities.without_vectors())  # gigabytes
             total = _sum(total, view.make(given), block_cells)
         assert total is not None  # there is a view at least
-        return scaled(total, given)
+        return scaled(without_pairs(total, rejected), given)
 
 
 def _sum(total: Similarity | None, more: Similarity, block_cells: int | None) -> Similarity:

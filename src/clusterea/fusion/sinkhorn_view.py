@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from clusterea.fusion.inputs import ViewInput
-from clusterea.numerics.cells import union_of_directions
+from clusterea.fusion.rejected import LOWEST
+from clusterea.numerics.cells import masked, union_of_directions
 from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
 from clusterea.types import Similarity
 
@@ -19,5 +20,8 @@ def normalized(given: ViewInput) -> Similarity:
     candidates = union_of_directions(
         given.found.map(lambda side: side.first(config.candidates)), twice=False
     )
+    is_possible = candidates.values > LOWEST
+    if not bool(is_possible.all()):
+        candidates = masked(candidates, is_possible)
     temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
     return sparse_sinkhorn(candidates, temperature, rounds, given.outside)

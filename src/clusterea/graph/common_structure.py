@@ -20,6 +20,7 @@ def structure_problems(task: AlignmentTask) -> list[str]:
     """Reasons why links will be few or wrong with any settings, one sentence each; mostly none."""
     if min(task.num_undecided) <= 0:
         return ["Every entity of a graph is in a seed, so there is nothing left to match."]
+    task = task.with_seeds(task.all_seeds)
     problems = [found for found in (no_common_edges(task), too_many_twins(task)) if found]
     if _is_large(task):
         return problems

@@ -10,18 +10,24 @@ from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 def subtask(task: AlignmentTask, entities: Pair[IntArray]) -> AlignmentTask:
     """The task of these entities alone, numbered by their positions in `entities`.
 
-    Triples and seeds stay if both their entities do. Relations keep their numbers.
+    Triples and seeds stay if both their entities do. Relations keep their numbers. Names and
+    features are left out: no mini-batch needs them.
     """
     positions = task.graphs.zip(entities).map(
         lambda side: _positions(side[0].num_entities, side[1])
     )
     source, target = positions
-    seeds = np.column_stack([source[task.seeds[:, 0]], target[task.seeds[:, 1]]])
+
+    def within(pairs: IntArray) -> IntArray:
+        kept = np.column_stack([source[pairs[:, 0]], target[pairs[:, 1]]])
+        return kept[(kept >= 0).all(1)]
+
     return AlignmentTask(
         task.graphs.zip(positions.zip(entities)).map(lambda side: _within(side[0], *side[1])),
-        seeds[(seeds >= 0).all(1)],
+        within(task.seeds),
         task.tie_keys.zip(entities).map(lambda side: side[0][side[1]]),
         positions.zip(task.structural).map(lambda side: _kept(side[0][side[1]])),
+        within(task.presumed),
     )
 
 

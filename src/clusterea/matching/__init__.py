@@ -18,24 +18,29 @@ from clusterea.matching.calibrated import (
 )
 from clusterea.matching.cells import Cells, open_cells
 from clusterea.matching.confidence import confidence
+from clusterea.matching.features import Gains, has_matched_neighbors
 from clusterea.matching.greedy import greedy
 from clusterea.matching.hungarian import hungarian
 from clusterea.matching.mutual import mutual
 from clusterea.matching.one_to_one import one_to_one
 from clusterea.matching.pseudo_seeds import pseudo_seeds
+from clusterea.matching.questions import questions
 from clusterea.matching.stable import stable
 from clusterea.types import NO_ENTITIES, Alignment, IntArray, Pair, Similarity
 
 __all__ = [
     "MATCHERS",
     "Cells",
+    "Gains",
     "Trial",
     "calibrated",
     "chances",
     "find_matcher",
     "fit_confidence",
+    "has_matched_neighbors",
     "match",
     "pseudo_seeds",
+    "questions",
     "supported",
 ]
 

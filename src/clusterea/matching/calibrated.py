@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,8 +17,8 @@ from clusterea.matching.calibration import (
     calibrate_held_out,
     held_out,
 )
-from clusterea.matching.features import FEATURES, link_features, partners
-from clusterea.types import Alignment, AlignmentTask, Pair, Similarity
+from clusterea.matching.features import FEATURES, Gains, link_features, partners
+from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair, Similarity
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
 
@@ -31,6 +31,8 @@ class Trial:
     similarity: Similarity  # what it was computed from
     task: AlignmentTask  # its seeds are those that training used
     pairs: Tensor  # (n, 2): the held-out pairs, which nothing was trained on
+    gains: Gains | None = None  # of links by names and features
+    rejected: IntArray = field(default_factory=NO_LINKS.copy)  # (n, 2): held-out rejected pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,14 +47,17 @@ class FittedConfidence:
 def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
     """The confidence fitted on all trials together.
 
-    None if fewer than `FEWEST` links have an entity of a held-out pair.
+    None if it is known of fewer than `FEWEST` links whether they are right.
     """
-    judged = [held_out(each.alignment.links, each.pairs) for each in trials]
+    judged = [held_out(each.alignment.links, each.pairs, each.rejected) for each in trials]
     known = HeldOut.joined(judged, [len(each.alignment.links) for each in trials])
     if len(known.links) < FEWEST:
         return None
     features = torch.cat(
-        [link_features(each.similarity, each.alignment.links, each.task) for each in trials]
+        [
+            link_features(each.similarity, each.alignment.links, each.task, each.gains)
+            for each in trials
+        ]
     )
     undecided = Pair(
         *(sum(sides) for sides in zip(*(t.task.num_undecided for t in trials), strict=True))
@@ -65,7 +70,13 @@ def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
 
 
 def chances(
-    links: Tensor, scores: Tensor, similarity: Similarity, task: AlignmentTask, pairs: Tensor
+    links: Tensor,
+    scores: Tensor,
+    similarity: Similarity,
+    task: AlignmentTask,
+    pairs: Tensor,
+    gains: Gains | None = None,
+    rejected: IntArray = NO_LINKS,
 ) -> Tensor:
     """(links,): the probability that each is right, fitted on held-out pairs.
 
@@ -78,17 +89,19 @@ def chances(
         similarity: What the links were taken from.
         task: Its seeds are those that training used.
         pairs: (n, 2): the held-out pairs, which nothing was trained on.
+        gains: Of links by names and features.
+        rejected: (n, 2): held-out pairs that are not the same.
     """
-    known = held_out(links, pairs)
+    known = held_out(links, pairs, rejected)
     if len(known.links) < FEWEST:
         return scores
-    features = link_features(similarity, links, task)
+    features = link_features(similarity, links, task, gains)
 
     def fitted(by: HeldOut) -> Tensor:
         return calibrate_held_out(features, by, task.num_undecided, EXPECTED).confidence(features)
 
     sure = fitted(known)
-    halves = [held_out(links, pairs[start::2]) for start in (0, 1)]
+    halves = [held_out(links, pairs[start::2], rejected[start::2]) for start in (0, 1)]
     for own, other in (halves, halves[::-1]):
         sure[own.links] = fitted(other)[own.links]
     return sure
@@ -101,6 +114,7 @@ def calibrated(
     confidence: FittedConfidence,
     *,
     abstain: bool,
+    gains: Sequence[Gains | None] | None = None,
 ) -> Alignment:
     """The alignment with the probability that each link is right as its confidence.
 
@@ -111,9 +125,11 @@ def calibrated(
         task: With all seeds.
         confidence: From `fit_confidence`.
         abstain: Whether links that lower the expected F1 are left out.
+        gains: Of links by names and features, for each similarity.
     """
     links, fitted = alignment.links, confidence.calibration
-    each = [fitted.confidence(link_features(scores, links, task)) for scores in similarities]
+    own = zip(similarities, gains or [None] * len(similarities), strict=True)
+    each = [fitted.confidence(link_features(scores, links, task, gain)) for scores, gain in own]
     sure = torch.stack(each).amax(0)
     order = sure.argsort(descending=True, stable=True)
     result = Alignment(links[order], sure[order], alignment.unmatched, confidence.examples)

@@ -9,8 +9,8 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from clusterea.numerics.lookup import verdicts
-from clusterea.types import IntArray, Pair
+from clusterea.numerics.lookup import is_among, verdicts
+from clusterea.types import NO_LINKS, IntArray, Pair
 
 FEWEST = 20  # examples for a fit; with fewer, all links get the same confidence
 RIDGE = 0.3  # weight of the squared coefficients; 3 would make the surest links underconfident
@@ -71,15 +71,22 @@ class HeldOut:
         return self.links[self.is_right]
 
 
-def held_out(links: Tensor, pairs: IntArray | Tensor) -> HeldOut:
+def held_out(
+    links: Tensor, pairs: IntArray | Tensor, rejected: IntArray | Tensor = NO_LINKS
+) -> HeldOut:
     """Which `links` are right or wrong, by pairs that no encoder was trained on.
 
     Args:
         links: (n, 2): source entity, target entity.
         pairs: (m, 2), one-to-one.
+        rejected: (k, 2): pairs that are not the same.
     """
-    known = torch.asarray(pairs, dtype=torch.int64, device=links.device, copy=True).reshape(-1, 2)
+    known, wrong = (
+        torch.asarray(each, dtype=torch.int64, device=links.device, copy=True).reshape(-1, 2)
+        for each in (pairs, rejected)
+    )
     is_judged, is_right = verdicts(links, known)
+    is_judged |= is_among(links, wrong)
     return HeldOut(is_judged.nonzero().flatten(), is_right[is_judged], len(known))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import torch
 from torch import Tensor
 
@@ -10,6 +13,7 @@ from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import offsets_of, segment_sum
 from clusterea.types import AlignmentTask, IntArray, Pair, Similarity
 
+Gains: TypeAlias = Callable[[Tensor], Tensor]  # of (n, 2) links: (n,)
 # Each with its expected coefficient in the log odds that a link is right: means of fits to all
 # links of generated pairs (`benchmarks/alignment_accuracy.py --coefficients`). Features that repeat
 # others have 0.
@@ -26,11 +30,14 @@ FEATURES = {
     "rare matched neighbors": 0.0,  # log(1 + the same, where those with few neighbors weigh more)
     "source share": 1.4,  # of the source's neighbors that are matched neighbors
     "target share": 1.9,
+    "content": 0.25,  # gains of names and features; 0 where there are none
 }
 
 
 @torch.no_grad()
-def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) -> Tensor:
+def link_features(
+    similarity: Similarity, links: Tensor, task: AlignmentTask, gains: Gains | None = None
+) -> Tensor:
     """(links, features) float32, in the order of `FEATURES`, on the similarity's device.
 
     Relations, directions and loops are ignored. Takes some 12 bytes for each cell beside the
@@ -40,6 +47,7 @@ def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) ->
         similarity: Scores of source × target. A link without a cell scores the least of all.
         links: (n, 2): source entity, target entity; each source once.
         task: Its graphs give the neighbors, and its seeds are partners like the links.
+        gains: Gives the (n,) gains of links by names and features, if these are compared.
     """
     device = similarity.values.device
     links = links.to(device)
@@ -66,6 +74,7 @@ def link_features(similarity: Similarity, links: Tensor, task: AlignmentTask) ->
             rare.log1p(),
             matched / own.source.clamp(min=1),
             matched / own.target.clamp(min=1),
+            torch.zeros_like(score) if gains is None else gains(links).to(score),
         ],
         dim=1,
     )
@@ -111,6 +120,14 @@ def partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     partner[links[:, 0]] = links[:, 1]
     partner[known[:, 0]] = known[:, 1]
     return partner
+
+
+def has_matched_neighbors(links: Tensor, task: AlignmentTask) -> Tensor:
+    """(links,) bool: whether a neighbor of the one entity is the partner of one of the other."""
+    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
+    partner = partners(links, task.seeds, task.num_entities.source)
+    at, _, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
+    return at.bincount(minlength=len(links)) > 0
 
 
 def _matched_neighbors(

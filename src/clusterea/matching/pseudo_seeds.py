@@ -20,6 +20,7 @@ def pseudo_seeds(
     threshold: float,
     seed: int = 0,
     chances: Callable[[Tensor, Tensor], Tensor] | None = None,
+    otherwise: int = 0,
 ) -> Tensor:
     """(n, 2) int64: pairs of entities that are each other's best, above a threshold.
 
@@ -32,6 +33,7 @@ def pseudo_seeds(
         threshold: A pair's probability must exceed it.
         seed: Of the order of ties.
         chances: Gives the probabilities of (n, 2) pairs with these scores; by default the scores.
+        otherwise: How many of the most probable pairs to take if none exceeds the threshold.
     """
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
     cells = open_cells(similarity, ties, Pair(decided[:, 0], decided[:, 1]), seed)
@@ -41,4 +43,7 @@ def pseudo_seeds(
     sure = chosen.values[order]
     if chances is not None:
         sure = chances(pairs, sure)
-    return pairs[sure > threshold]
+    is_taken = sure > threshold
+    if not bool(is_taken.any()):
+        is_taken[sure.argsort(descending=True, stable=True)[:otherwise]] = True
+    return pairs[is_taken]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterea.config import LABEL_PROPAGATION, EncoderConfig, PropagationConfig
+from clusterea.config import LABEL_PROPAGATION, NAMES, EncoderConfig, PropagationConfig
 from clusterea.errors import look_up
 from clusterea.models.dual_amn import DualAMN
 from clusterea.models.encoder import Encoder, Shape
@@ -19,9 +19,9 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def check_model(name: str) -> None:
-    """Raises unless `name` is a trained encoder or label propagation."""
-    if name != LABEL_PROPAGATION:
-        look_up("model", name, {**ENCODERS, LABEL_PROPAGATION: None})
+    """Raises unless `name` is a trained encoder, label propagation or names."""
+    if name not in (LABEL_PROPAGATION, NAMES):
+        look_up("model", name, {**ENCODERS, LABEL_PROPAGATION: None, NAMES: None})
 
 
 def find_encoder(name: str) -> type[Encoder]:

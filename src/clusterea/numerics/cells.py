@@ -13,9 +13,10 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.knn import Nearest
+from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
-from clusterea.types import Pair, Similarity
+from clusterea.types import IntArray, Pair, Similarity
 
 Entries: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
 CELL_BYTES = 64  # memory that an addition takes for each cell
@@ -210,6 +211,17 @@ def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity
     is_open.target[columns.to(device)] = False
     kept = is_open.source[similarity.rows()] & is_open.target[similarity.columns]
     return similarity if bool(kept.all()) else masked(similarity, kept)
+
+
+def without_pairs(similarity: Similarity, pairs: IntArray) -> Similarity:
+    """The similarity without the cells of these (n, 2) pairs."""
+    if not len(pairs):
+        return similarity
+    rows, columns = torch.tensor(pairs, device=similarity.values.device).T
+    at = find_cells(similarity, rows, columns)
+    kept = torch.ones_like(similarity.values, dtype=torch.bool)
+    kept[at[at >= 0]] = False
+    return masked(similarity, kept)
 
 
 def masked(similarity: Similarity, kept: Tensor) -> Similarity:

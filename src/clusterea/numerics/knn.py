@@ -220,10 +220,10 @@ def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k
     k = min(k, width)
     indices = torch.empty(count, k, dtype=torch.int64, device=chosen.device)
     values = torch.empty(count, k, device=chosen.device)
-    cosines = _dots(rows, others, chosen).float()
+    cosines = row_dots(rows, others, chosen).float()
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
         # The sum of eight products of 11-bit numbers is exact in float64, in any order.
-        tied = _dots(ties.source[part], ties.target, chosen[part])
+        tied = row_dots(ties.source[part], ties.target, chosen[part])
         order = tied.argsort(1, descending=True)
         best = cosines[part].gather(1, order).sort(stable=True, dim=1, descending=True)
         indices[part] = chosen[part].gather(1, order.gather(1, best.indices[:, :k]))
@@ -231,11 +231,13 @@ def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k
     return Neighbors(indices, values)
 
 
-def _dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
+def row_dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
     """(rows, width): each row's products with its columns of `others`, summed in float64."""
     count, width = columns.shape
     others = others.to(columns.device)
     dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)
+    if not width:
+        return dots
     if len(others) <= WHOLE * width:
         table = others.double().T
         for part in _chunks(count, 1 + (len(others) + others.shape[1]) // 16, columns.device):

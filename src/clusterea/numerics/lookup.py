@@ -35,6 +35,14 @@ def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tens
     return torch.where((low < end) & (columns[at] == targets), at, -1)
 
 
+def is_among(pairs: Tensor, others: Tensor) -> Tensor:
+    """(pairs,) bool: whether each of these (n, 2) pairs is one of the others."""
+    if not len(others) or not len(pairs):
+        return torch.zeros(len(pairs), dtype=torch.bool, device=pairs.device)
+    width = 1 + torch.maximum(pairs[:, 1].max(), others[:, 1].max())
+    return torch.isin(pairs[:, 0] * width + pairs[:, 1], others[:, 0] * width + others[:, 1])
+
+
 def verdicts(links: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
     """(links,) bool each: whether a link has an entity of `known`, and whether it is in `known`.
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import floor, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusterea.config import Config
 from clusterea.pipeline.store import Made
 from clusterea.seeding import derived_seed
-from clusterea.types import AlignmentTask, Embeddings, IntArray, Links
+from clusterea.types import (
+    NO_ENTITIES,
+    NO_LINKS,
+    AlignmentTask,
+    Decisions,
+    Embeddings,
+    IntArray,
+    Links,
+    Pair,
+    Similarity,
+)
 from clusterea.workspace import recipe_key
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clusterea.fusion import Trust
+
 FEWEST_SEEDS = 50  # with fewer, none are held out
+FEWEST_HELD_OUT = FEWEST_SEEDS // 2
 ENOUGH = 200  # held-out seeds that suffice
 MOST_HELD_OUT = 0.1  # share of the seeds that is no loss, so that one fit is enough
 
@@ -49,49 +64,130 @@ class Fit:
     known: Made[AlignmentTask]  # without the held-out seeds
     held: IntArray  # (n, 2)
     number: int = 0
+    hides: bool = False  # held-out pairs are presumed from equal names: hide these names too
+    held_rejected: IntArray = field(default_factory=NO_LINKS.copy)  # (n, 2): held out too
+
+    @property
+    def hidden(self) -> Pair[IntArray]:
+        """The entities whose names may not be seen where held-out pairs are looked for."""
+        return Pair(*self.held.T) if self.hides else NO_ENTITIES
+
+    @property
+    def holds_few(self) -> bool:
+        """Whether so few pairs are held out that their names are not worth a second fusion."""
+        return len(self.held) <= MOST_HELD_OUT * (len(self.held) + len(self.known.value.presumed))
+
+    def first_lesson(self) -> Lesson:
+        """The pairs that the first pass learns from: seeds and presumed pairs."""
+        task = self.known.value
+        if not len(task.presumed):
+            return Lesson(self.known, fit=self.number)
+        whole = task.with_seeds(task.all_seeds).in_order()
+        key = recipe_key("lesson", {"presumed": True}, {"known": self.known.key})
+        return Lesson(Made.of(key, whole), fit=self.number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """The results of one fit."""
+
+    similarity: Made[Similarity]
+    trial: Made[Similarity]  # the same, unless the names of held-out pairs are hidden in it
+    contents: Mapping[str, Made[Embeddings]] = field(default_factory=dict)  # names and features
+    trust: Made[Trust] | None = None  # in these, where they are compared
+    trained: tuple[tuple[int, str], ...] = ()  # the number and the key of each trained encoder
 
 
 def num_held_out(task: AlignmentTask, config: Config) -> list[int]:
     """The number of held-out seeds of each fit; a single 0 if none are held out."""
-    share, seeds = config.matching.held_out, task.num_seeds
+    pairs = _judges(task)
+    share, seeds = config.matching.held_out, len(pairs)
     if not share or seeds < FEWEST_SEEDS:
         return [0]
+    if pairs is task.presumed and not config.encoders():
+        return [0]  # names alone: nothing finds a pair whose names are hidden
     asked = int(share * seeds)
     alone = max(asked, ENOUGH)
-    is_few = config.self_training.are_few(seeds, task.num_entities)
+    is_few = config.self_training.are_few(len(task.all_seeds), task.num_entities)
     if not is_few and alone <= max(share, MOST_HELD_OUT) * seeds:
-        return [alone]
-    return [min(max(asked, ENOUGH // 2), seeds // 2)] * config.matching.fits
+        return [_step_below(alone)]
+    return [_step_below(min(max(asked, ENOUGH // 2), seeds // 2))] * config.matching.fits
+
+
+def _step_below(count: int) -> int:
+    """The largest of 25, 35, 50, 71, 100, 141, … that is not above the count.
+
+    The number of held-out pairs rises in such steps, so that a few more seeds seldom change it.
+    """
+    steps = floor(2 * log2(count / FEWEST_HELD_OUT) + 1e-9)
+    return round(FEWEST_HELD_OUT * 2 ** (steps / 2))
+
+
+def _judges(task: AlignmentTask) -> IntArray:
+    """The pairs that some are held out of: seeds or, if they are few and fewer, presumed pairs."""
+    is_enough = task.num_seeds >= min(ENOUGH, len(task.presumed))
+    return task.seeds if is_enough else task.presumed
 
 
 def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
     """The fits of a run: one where seeds are plenty, otherwise as many as the setting says.
 
     With two (cross-fitting), each holds out seeds that the other one learns from. So every seed is
-    learned from, and those that are held out show how often links are right.
+    learned from, and those that are held out show how often links are right. Rejected pairs are
+    held out alike: a fit that links one of them is wrong.
+
+    A hash decides which are held out: those of the lowest hashes in the first fit, of the highest
+    in the second. So unless their number rises, a pair that was learned from is not held out after
+    seeds are added.
+
+    Held-out pairs that were presumed from equal names are looked for without these names.
     """
     matching = config.matching
     whole = task.value.in_order()
-    draw = np.random.default_rng(derived_seed(matching.seed, "held out"))
-    order = draw.permutation(whole.num_seeds)
+    pairs = _judges(whole)
+    hides = pairs is not whole.seeds
+    seed = derived_seed(matching.seed, "held out")
+    counts = num_held_out(whole, config)
+    if not any(counts):
+        return [Fit(Made.of(task.key, whole), whole.seeds[:0])]
     result = []
-    for number, count in enumerate(num_held_out(whole, config)):
-        if not count:
-            return [Fit(Made.of(task.key, whole), whole.seeds[:0])]
-        is_held = np.zeros(whole.num_seeds, dtype=bool)
-        is_held[order[number * count : (number + 1) * count]] = True
-        recipe = {
-            "held_out": matching.held_out,
-            "count": count,
-            "seed": matching.seed,
-            "fit": number,
-        }
-        known = Made.of(
-            recipe_key("known", recipe, {"task": task.key}),
-            whole.with_seeds(whole.seeds[~is_held]),
+    own, of_rejected = (_hashes(some, whole, seed) for some in (pairs, whole.rejected))
+    for number, count in enumerate(counts):
+        sign = -1 if number else 1  # the second fit goes from the highest hash downwards
+        order = np.lexsort(sign * own[::-1])
+        is_held = np.zeros(len(pairs), dtype=bool)
+        is_held[order[:count]] = True
+        # Rejected pairs up to the last hash of these; their number may be any.
+        is_rejection_held = sign * of_rejected[0] <= sign * own[0][order[count - 1]]
+        left = pairs[~is_held]
+        known = replace(
+            whole.with_seeds(whole.seeds, left)
+            if hides
+            else whole.with_seeds(left, whole.presumed),
+            rejected=whole.rejected[~is_rejection_held],
         )
-        result.append(Fit(known, whole.seeds[is_held], number))
+        key = recipe_key(
+            "known", {"count": count, "seed": matching.seed, "fit": number}, {"task": task.key}
+        )
+        held, rejected = pairs[is_held], whole.rejected[is_rejection_held]
+        result.append(Fit(Made.of(key, known), held, number, hides, rejected))
     return result
+
+
+def _hashes(pairs: IntArray, task: AlignmentTask, seed: int) -> NDArray[np.float64]:
+    """(2, pairs): hashes in [-1, 1) of the source and of the target of each pair.
+
+    The source comes first. Names decide which of two alike sources goes with which of two alike
+    targets, and must not decide what is held out.
+    """
+    from torch import from_numpy
+
+    from clusterea.numerics.ties import mixed
+
+    both = task.tie_keys.zip(Pair(*pairs.T)).map(
+        lambda side: mixed(from_numpy(side[0][side[1]]), seed).numpy() / 2.0**63
+    )
+    return np.stack([*both])
 
 
 def lessons(fit: Fit, found: Made[Links], number: int, folds: int, seed: int) -> list[Lesson]:
@@ -102,10 +198,8 @@ def lessons(fit: Fit, found: Made[Links], number: int, folds: int, seed: int) ->
     """
     known, seeds = fit.known, fit.known.value.seeds
     if not len(found.value):
-        return [Lesson(known, fit=fit.number)]
-    links = found.value.pairs.numpy()
-    is_new = ~np.isin(links[:, 0], seeds[:, 0]) & ~np.isin(links[:, 1], seeds[:, 1])
-    links = links[is_new]
+        return [fit.first_lesson()]
+    links = _still_possible(found.value.pairs.numpy(), known.value)
     draw = np.random.default_rng(derived_seed(seed, "folds"))
     part = draw.permutation(len(links)) % folds
 
@@ -118,6 +212,12 @@ def lessons(fit: Fit, found: Made[Links], number: int, folds: int, seed: int) ->
         return Lesson(Made.of(key, task), number, fold, left_out, fit.number)
 
     return [lesson(fold) for fold in range(folds)]
+
+
+def _still_possible(links: IntArray, task: AlignmentTask) -> IntArray:
+    """The links that no seed and no decision contradicts."""
+    without = replace(task, seeds=NO_LINKS, presumed=links, alone=NO_ENTITIES)
+    return without.with_decisions(Decisions(task.seeds, task.rejected, task.alone)).presumed
 
 
 def shares(encodings: Sequence[Encoding]) -> list[float]:

@@ -51,7 +51,7 @@ def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
     rounds = config.self_training
     has_labels = any(isinstance(each, PropagationConfig) for each in config.encoders())
     last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 0
-    is_few = rounds.are_few(task.num_seeds, task.num_entities)
+    is_few = rounds.are_few(len(task.all_seeds), task.num_entities)
     if not rounds.rounds or not (last or is_few):
         return 1
     if trained and has_labels:
@@ -59,25 +59,35 @@ def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
     return 1 + (rounds.rounds if is_few else last) * rounds.folds
 
 
-def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
-    """The dimensions of all embeddings that the last fusion compares.
+def content_widths(config: Config, task: AlignmentTask | None) -> list[int]:
+    """The dimensions of the vectors of names, features and translated names."""
+    if task is None:
+        return []
+    own = [] if task.names is None else [config.names.dimensions] * (1 + config.names.translates)
+    return own if task.features is None else [*own, task.features.source.shape[1]]
 
-    Without a task, it is not known whether seeds are few: then as many as there can be.
+
+def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
+    """The dimensions of all vectors that the last fusion compares; those of content come last.
+
+    Without a task, it is not known whether seeds are few: then as many as there can be. Nor is it
+    known whether there are names or features: then none.
     """
     from clusterea.models import output_width
 
     rounds, encoders = config.self_training, config.encoders()
     own = [output_width(each) for each in encoders]
-    is_few = task is None or rounds.are_few(task.num_seeds, task.num_entities)
+    is_few = task is None or rounds.are_few(len(task.all_seeds), task.num_entities)
+    contents = content_widths(config, task)
     if not rounds.rounds or not (is_few or config.has_trained):
-        return own
+        return own + contents
     if is_few and rounds.features:
         own = [
             rounds.features if isinstance(each, PropagationConfig) else width
             for each, width in zip(encoders, own, strict=True)
         ]
     last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 1
-    return own * (rounds.folds * last)
+    return own * (rounds.folds * last) + contents
 
 
 def largest_batch(
@@ -132,7 +142,7 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     similarity = 3 * PART_BYTES * cells
     cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
     block = _largest_block(task, config.sampling) * cell if config.samplers else 0
-    table = entities * max(4 * _working(each) for each in config.encoders())
+    table = entities * max((4 * _working(each) for each in config.encoders()), default=0)
     graph = 8 * 16 * triples
     base = 700 << 20  # the interpreter and its libraries
     if device.type == "cuda":
@@ -151,7 +161,7 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
     num_fits = len(num_held_out(task, config))
     folds = config.self_training.folds
-    own = widths(config, task)[: len(config.models)]
+    own = widths(config, task)[: len(config.encoders())]
     embeddings, fusions = 0, 1
     for encoder, width in zip(config.encoders(), own, strict=True):
         is_trained = isinstance(encoder, TrainingConfig)
@@ -159,6 +169,12 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
         embeddings += num_fits * 4 * width * entities * passes
         if passes > 1:
             fusions = max(fusions, 1 + (passes - 1) // folds)
+    passes = max(1, fusions)  # each translates names anew
+    translated = (
+        config.names.dimensions if task.names is not None and config.names.translates else 0
+    )
+    contents = sum(content_widths(config, task)) + (num_fits * passes - 1) * translated
+    embeddings += 4 * entities * contents
     fusions = num_fits * fusions + (num_fits > 1)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:

@@ -15,7 +15,7 @@ from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
 from clusterea.pipeline.result import AlignmentResult
 from clusterea.types import Alignment, Metrics, StageCost
-from clusterea.workspace import Manifest, fingerprint, task_key, write_json
+from clusterea.workspace import DataKeys, Manifest, fingerprint, task_key, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,11 @@ LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xg
 
 
 def write_outputs(
-    folder: Path, result: AlignmentResult, data: str, device: torch.device, observer: Observer
+    folder: Path,
+    result: AlignmentResult,
+    data: DataKeys,
+    device: torch.device,
+    observer: Observer,
 ) -> Metrics | None:
     """Writes links, candidates, metrics, report and manifest; returns the metrics.
 
@@ -33,7 +37,7 @@ def write_outputs(
     Args:
         folder: The run's folder.
         result: The result of `align`.
-        data: The key of the data's artifact.
+        data: The keys of the data.
         device: Where to compute.
         observer: Gets the progress.
     """
@@ -121,7 +125,7 @@ def write_page(
 def write_manifest(
     folder: Path,
     result: AlignmentResult,
-    data: str,
+    data: DataKeys,
     device: torch.device,
     costs: Iterable[StageCost],
 ) -> None:
@@ -132,7 +136,7 @@ def write_manifest(
     Args:
         folder: The run's folder.
         result: The result of `align`.
-        data: The key of the data's artifact.
+        data: The keys of the data.
         device: Where it was computed.
         costs: The cost of each stage.
     """
@@ -141,10 +145,12 @@ def write_manifest(
         "config": result.config.to_dict(),
         "versions": versions(),
         "device": _device(device),
-        "data": _described_data(result),
-        "artifacts": {"data": data, **result.keys},
+        "data": {"task": data.task, **_described_data(result)},
+        "artifacts": {"data": data.artifact, **result.keys},
         "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
         "self_training": described_rounds(result),
+        "taken_over": None if result.previous is None else result.previous.to_dict(),
+        "leaves": result.leaves.to_dict(),
         "stages": [cost.to_dict() for cost in costs],
         "seconds": round(sum(cost.seconds for cost in costs), 3),
     }
@@ -163,13 +169,17 @@ def _described_data(result: AlignmentResult) -> dict[str, Any]:
     benchmark, task = result.named, result.task
     return {
         "fingerprint": fingerprint(benchmark),
-        "task": task_key(task),
+        "decided": task_key(task),
         "format": benchmark.format,
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
-        "seeds": task.num_seeds,
+        "seeds": len(task.all_seeds),
         "seeds_from": dict(benchmark.seeds_from),
+        "names": None if task.names is None else [side.share for side in task.names],
+        "features": None if task.features is None else task.features.source.shape[1],
         "never_linked": [len(side) for side in task.structural],
+        "rejected": len(task.rejected),
+        "alone": [len(side) for side in task.alone],
         "test_links": len(benchmark.test_links),
         "dropped": dict(benchmark.dropped),
     }

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from clusterea.config import Config
-from clusterea.config.checks import check_bounds
+from clusterea.config.checks import check_bounds, check_least
 from clusterea.errors import InputError, names_arguments
-from clusterea.pipeline.learning import fits
+from clusterea.pipeline.learning import Fitted, fits
+from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.store import Made
 from clusterea.types import (
     Alignment,
     AlignmentTask,
+    Answer,
     Benchmark,
     Embeddings,
     IntArray,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from clusterea.report.explanation import Explanation
+    from clusterea.report.suggestions import Suggestions
 
 Value = TypeVar("Value")
 
@@ -82,7 +85,8 @@ class AlignmentResult:
     benchmark: Benchmark | None = None  # names and test links, if given
     min_confidence: float = 0.0  # of the links in `alignment`
     top: int | None = None  # most links in `alignment`
-    made_fits: tuple[Made[Similarity], ...] = ()  # of each fit, if there are several
+    made_fits: tuple[Fitted, ...] = ()  # of each fit
+    previous: Previous | None = None  # what was taken over from the run before
     _numbered: Benchmark | None = field(default=None, init=False)  # the cache of `named`
 
     @property
@@ -118,15 +122,27 @@ class AlignmentResult:
     @property
     def keys(self) -> dict[str, str]:
         """The artifact keys by their names in `run.json`."""
-        numbered_fits = enumerate(self.made_fits, start=1)
         named: dict[str, Made[Any] | None] = {
             **self.made_embeddings,
             **self.made_partitions,
             **{f"pseudo-{number + 1}": each.found for number, each in enumerate(self.rounds)},
-            **{f"fuse-{number}": made for number, made in numbered_fits},
         }
+        for number, each in enumerate(self.made_fits, start=1):
+            named |= {f"fuse-{number}": each.similarity, f"trust-{number}": each.trust}
+            named |= {f"{name}-{number}": made for name, made in each.contents.items()}
+            if each.trial is not each.similarity:
+                named[f"trial-{number}"] = each.trial
         last = {"fuse": self.made_similarity, "match": self.made_alignment}
         return {name: made.key for name, made in {**named, **last}.items() if made is not None}
+
+    @property
+    def leaves(self) -> Previous:
+        """What a warm restart takes over."""
+        last = {each.fit: each.found.key for each in self.rounds}
+        return Previous(
+            tuple(last.get(fit) for fit in range(len(self.made_fits))),
+            tuple(each.trained for each in self.made_fits),
+        )
 
     @property
     def named(self) -> Benchmark:
@@ -195,7 +211,8 @@ class AlignmentResult:
         from clusterea.export import export
 
         check_bounds(min_confidence)
-        export(self.alignment.at_least(min_confidence), self.named.names, format, Path(path))
+        kept, named = self.alignment.at_least(min_confidence), self.named
+        export(kept, named.names, format, Path(path), labels=named.labels)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report of `clusterea align`: one HTML file that needs no network."""
@@ -209,7 +226,7 @@ class AlignmentResult:
         """The evidence for an entity's link, or its best candidates if it has none.
 
         Args:
-            entity: The name of an entity of either graph.
+            entity: The name of an entity of either graph, or its label.
             limit: Most pairs of neighbors, or candidates.
         """
         from clusterea.report.explanation import explained
@@ -225,15 +242,37 @@ class AlignmentResult:
             limit=limit,
         )
 
+    @names_arguments
+    def suggest(self, count: int = 50, answers: Sequence[Answer] = ()) -> Suggestions:
+        """The pairs whose answers help most, and a random share of the links, to ask a person.
+
+        Args:
+            count: Most pairs.
+            answers: Earlier answers, in their order. Their pairs are not asked again.
+        """
+        from clusterea.matching import questions
+        from clusterea.report.suggestions import Suggestions
+
+        check_least("--count", count, 1)
+        alignment, named = self.alignment, self.named
+        found = questions(self.similarity, alignment, self.task, count, answers=answers)
+        return Suggestions(
+            tuple(found), named.names, alignment.measure, alignment.confidence_note, named.labels
+        )
+
     def _with_dropped(self) -> Alignment:
         """The links including those that abstaining dropped. Matches again."""
-        from clusterea.pipeline.stages import matched
+        from clusterea.pipeline.matched import matched
 
-        config = replace(self.config.matching, abstain=False)
-        own = [made.value for made in self.made_fits] or [self.similarity]
-        every = zip(fits(Made.of("", self.task), self.config), own, strict=True)
-        device = self.similarity.values.device
-        return matched(self.task, list(every), self.similarity, config, device)
+        config = replace(self.config, matching=replace(self.config.matching, abstain=False))
+        return matched(
+            self.task,
+            fits(Made.of("", self.task), self.config),
+            self.made_fits,
+            self.similarity,
+            config,
+            self.similarity.values.device,
+        )
 
     def _repr_html_(self) -> str:
         """The most confident links, for notebooks."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from clusterea.config import Config
+from clusterea.errors import DataError
 from clusterea.pipeline.align import Stage, align
+from clusterea.pipeline.learning import Fitted
+from clusterea.pipeline.link_gains import CONTENTS
 from clusterea.pipeline.observer import Observer
 from clusterea.pipeline.outputs import write_manifest, write_outputs
+from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.pipeline.store import Made, read
 from clusterea.types import (
@@ -24,7 +29,7 @@ from clusterea.types import (
     StageCost,
     Stored,
 )
-from clusterea.workspace import Manifest, Workspace
+from clusterea.workspace import DataKeys, Manifest, Workspace, task_key
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +48,8 @@ def run_in_folder(
     samplers: Sequence[str] | None = None,
     min_confidence: float = 0.0,
     top: int | None = None,
+    task: str | None = None,
+    previous: Previous | None = None,
 ) -> tuple[AlignmentResult, Metrics | None]:
     """Runs `align` in a folder: computes what is missing, and writes all files.
 
@@ -58,8 +65,12 @@ def run_in_folder(
         samplers: With `until="sample"`: the samplers to run, if not those of the config.
         min_confidence: The least confidence or score in `alignment.tsv`.
         top: Most links in `alignment.tsv`.
+        task: The key of the task without decisions, which the folder is claimed for. Default: that
+            of the run in the folder, if it has the same data, or else that of `benchmark`.
+        previous: What to take over from the run before, from `find_previous`.
     """
-    data = workspace.save_benchmark(benchmark, observer.warn)
+    claimed = task or _claimed(workspace.folder, task_key(benchmark.task))
+    data = DataKeys(claimed, workspace.save_benchmark(benchmark, observer.warn, claimed))
     result = align(
         benchmark.task,
         config,
@@ -68,12 +79,22 @@ def run_in_folder(
         observer=observer,
         until=until,
         samplers=samplers,
+        previous=previous,
     )
     result = replace(result, benchmark=benchmark, min_confidence=min_confidence, top=top)
     if until != "match":
         write_manifest(workspace.folder, result, data, device, result.timings)
         return result, None
     return result, write_outputs(workspace.folder, result, data, device, observer)
+
+
+def _claimed(folder: Path, decided: str) -> str:
+    """The key of the task without decisions, of a run that continues the one in the folder."""
+    with suppress(DataError, KeyError):  # there is none, or it is of an earlier version
+        manifest = Manifest.read(folder)
+        if manifest.values["data"]["decided"] == decided:
+            return manifest.task
+    return decided
 
 
 def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
@@ -94,6 +115,7 @@ def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
     benchmark = workspace.load_benchmark(manifest.data)
     sizes = benchmark.task.num_entities
     config, keys = manifest.config, manifest.artifacts
+    leaves = Previous.from_dict(manifest.values["leaves"])
 
     def stored(name: str, kind: type[Kept]) -> Made[Kept]:
         key = keys[name]
@@ -102,7 +124,21 @@ def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
     def last(name: str, kind: type[Kept]) -> Made[Kept] | None:
         return stored(name, kind) if name in keys else None
 
+    def fitted(number: int) -> Fitted:
+        from clusterea.fusion import Trust
+
+        similarity = stored(f"fuse-{number}", Similarity)
+        trial = last(f"trial-{number}", Similarity) or similarity
+        contents = {
+            name: stored(f"{name}-{number}", Embeddings)
+            for name in CONTENTS
+            if f"{name}-{number}" in keys
+        }
+        trust = last(f"trust-{number}", Trust)
+        return Fitted(similarity, trial, contents, trust, leaves.trained[number - 1])
+
     min_confidence, top = manifest.bounds
+    taken_over = manifest.values.get("taken_over")
     return AlignmentResult(
         benchmark.task,
         config,
@@ -118,5 +154,6 @@ def load_run(folder: Path, need: Stage | None = None) -> AlignmentResult:
         benchmark,
         min_confidence,
         top,
-        tuple(stored(name, Similarity) for name in keys if name.startswith("fuse-")),
+        tuple(fitted(number) for number in range(1, 3) if f"fuse-{number}" in keys),
+        None if taken_over is None else Previous.from_dict(taken_over),
     )

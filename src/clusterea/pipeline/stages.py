@@ -8,27 +8,36 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clusterea.config import (
+    NAMES,
     Config,
     EncoderConfig,
-    MatchingConfig,
     PropagationConfig,
     TrainingConfig,
 )
+from clusterea.errors import InputError
 from clusterea.pipeline.cuts import Cuts
 from clusterea.pipeline.learning import (
     FEWEST_SEEDS,
     Encoding,
     Fit,
+    Fitted,
     Lesson,
     checking_shares,
     fits,
     shares,
 )
+from clusterea.pipeline.link_gains import Contents, LinkGains
+from clusterea.pipeline.matched import as_tensor, matched, tie_keys_on
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
-from clusterea.pipeline.store import Made, Store
+from clusterea.pipeline.previous import Previous
+from clusterea.pipeline.store import Made, Store, read
 from clusterea.types import (
+    NO_ENTITIES,
     Alignment,
     AlignmentTask,
     Embeddings,
@@ -47,10 +56,12 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from clusterea.fusion import Trust
     from clusterea.pipeline.result import Round
     from clusterea.training import EncoderProgress
 
 Kept = TypeVar("Kept", bound=Stored)
+MOST_EXAMPLES = 1000  # seeds that trust in names is fitted on, if structure is not encoded
 
 
 class Stages:
@@ -63,14 +74,17 @@ class Stages:
         device: torch.device,
         store: Store,
         observer: Observer,
+        previous: Previous | None = None,
     ) -> None:
         self._whole = whole
+        self.previous = previous
         self._config = config
         self._device = device
         self._store = store
         self._observer = observer
         self._cuts = Cuts(store, whole)
         self._fits = fits(whole, config)
+        self._contents: dict[str, Made[Embeddings]] = {}  # of names and features
         self.costs: list[StageCost] = []
 
     def __enter__(self) -> Stages:
@@ -109,6 +123,98 @@ class Stages:
         """The fits: each with other seeds held out."""
         return self._fits
 
+    def encode_contents(self) -> None:
+        """Runs the encoders of names and features, where the data have them. They see no seeds."""
+        from clusterea.training import encode_names
+
+        task, config = self._whole.value, self._config.names
+        names, features = task.names, task.features
+        if NAMES in self._config.models and names is None:
+            raise InputError(
+                "the encoder names needs names, but there are none to compare. Choose where they "
+                "come from with --names, --name-files or --label-property."
+            )
+        parents = {"task": self._whole.key}
+        if names is not None:
+            self._contents["names"] = self._stage(
+                "names",
+                "names",
+                config.recipe(),
+                parents,
+                Embeddings,
+                lambda _: Embeddings(*encode_names(names, config)),
+            )
+        if features is not None:
+            self._contents["features"] = self._stage(
+                "features", "features", {}, parents, Embeddings, lambda _: _unit_rows(features)
+            )
+
+    def contents(self, learned: Sequence[Lesson]) -> Contents:
+        """The vectors of names and features, and those of names translated with these lessons."""
+        from clusterea.training import translate
+
+        names = self._contents.get("names")
+        if names is None or not self._config.names.translates:
+            return self._contents
+        lesson = learned[0]
+        parents = {f"lesson-{each.fold}": each.task.key for each in learned}
+
+        def make(key: str) -> Embeddings:
+            del key
+            pairs = np.concatenate([each.task.value.seeds for each in learned])
+            pairs = np.unique(pairs, axis=0)
+            pairs = pairs[lesson.task.value.tie_keys.source[pairs[:, 0]].argsort(kind="stable")]
+            return Embeddings(*translate(names.value, pairs, self._device))
+
+        made = self._stage(
+            _label("translation", lesson),
+            "translation",
+            {},
+            {**parents, "names": names.key},
+            Embeddings,
+            make,
+        )
+        return {**self._contents, "translation": made}
+
+    def trust(
+        self, fit: Fit, lesson: Lesson, encodings: Sequence[Encoding], contents: Contents
+    ) -> Made[Trust] | None:
+        """How far names and features can be trusted, by pairs that structure is sure of.
+
+        Held-out pairs are not among them.
+        """
+        from clusterea.fusion import Trust, fit_trust, surest_pairs
+
+        if not contents:
+            return None
+        weights = shares(encodings)
+
+        def make(key: str) -> Trust:
+            del key
+            task = lesson.task.value
+            if encodings:
+                structure = [each.embeddings.value for each in encodings]
+                taken = np.concatenate([task.seeds, fit.held])
+                free = task.num_entities.zip(task.never_linked.zip(Pair(*taken.T))).map(
+                    lambda side: _others(side[0], *side[1])
+                )
+                pairs = surest_pairs(structure, weights, free, self._device)
+            else:  # names alone: only seeds can tell
+                pairs = as_tensor(fit.known.value.seeds[:MOST_EXAMPLES])
+            vectors = [made.value for made in contents.values()]
+            return fit_trust(vectors, pairs, self._device)
+
+        parents = {name: made.key for name, made in encoder_names(encodings).items()}
+        parents |= {name: made.key for name, made in contents.items()}
+        parents |= {"lesson": lesson.task.key, "known": fit.known.key}
+        return self._stage(
+            _label("trust", lesson), "trust", {"shares": weights}, parents, Trust, make
+        )
+
+    def gains(self, trust: Made[Trust] | None, contents: Contents, fit: Fit) -> LinkGains | None:
+        """The gains of links by names and features; None where these are not compared."""
+        return LinkGains.by(trust, contents, fit.hidden)
+
     def begin_metis(self, samplers: Sequence[str]) -> None:
         """Starts METIS for the samplers that need it, beside the stages that follow."""
         sampling = self._config.sampling
@@ -118,16 +224,42 @@ class Stages:
         """Runs each encoder on each lesson; only label propagation, if not `all_encoders`.
 
         Training is slow, and early pairs teach little. Without label propagation, every pass
-        trains.
+        trains. A warm restart never trains.
         """
         configs = [self._in_round(each, learned[0].round) for each in self._config.encoders()]
         is_quick = [isinstance(each, PropagationConfig) for each in configs]
         return [
             Encoding(encoder, lesson, self._encoded(config, lesson))
             for encoder, config in enumerate(configs)
-            if all_encoders or is_quick[encoder] or not any(is_quick)
+            if all_encoders or is_quick[encoder] or not (any(is_quick) or self.previous)
             for lesson in learned
         ]
+
+    def taken_over(self, fit: Fit) -> tuple[Made[Links] | None, list[Encoding]]:
+        """The pseudo-seeds and the trained embeddings of the run before, for a warm restart."""
+        assert self.previous is not None
+        workspace, sizes = self._store.workspace, self._whole.value.num_entities
+
+        def stored(key: str, kind: type[Kept]) -> Made[Kept]:
+            assert workspace is not None
+            return Made(key, lambda: read(workspace, key, kind, sizes), reused=True)
+
+        pseudo = self.previous.pseudo[fit.number]
+        trained = self.previous.trained[fit.number]
+        lesson = fit.first_lesson()
+        return (
+            None if pseudo is None else stored(pseudo, Links),
+            [Encoding(encoder, lesson, stored(key, Embeddings)) for encoder, key in trained],
+        )
+
+    def trained(self, encodings: Sequence[Encoding]) -> tuple[tuple[int, str], ...]:
+        """The number and the key of each encoding that took training."""
+        configs = self._config.encoders()
+        return tuple(
+            (each.encoder, each.embeddings.key)
+            for each in encodings
+            if isinstance(configs[each.encoder], TrainingConfig)
+        )
 
     def _in_round(self, config: EncoderConfig, number: int) -> EncoderConfig:
         """The settings of an encoder in a round; round 0 is the first pass."""
@@ -142,7 +274,8 @@ class Stages:
     def _goes_on(self) -> bool:
         """Whether rounds of label propagation go on while they gain: where seeds are few."""
         config, task = self._config.self_training, self._whole.value
-        return config.rounds > 0 and config.are_few(task.num_seeds, task.num_entities)
+        has_few = config.are_few(len(task.all_seeds), task.num_entities)
+        return config.rounds > 0 and has_few and bool(self._config.encoders())
 
     @property
     def rounds_ahead(self) -> int | None:
@@ -164,7 +297,7 @@ class Stages:
         No test link is looked at.
         """
         config, last = self._config.self_training, rounds[-1]
-        pairs = fit.known.value.num_seeds + len(last.pseudo_seeds)
+        pairs = fit.known.value.num_seeds + len(last.pseudo_seeds)  # presumed ones are found again
         is_settled = last.num_new <= config.least_gain * pairs
         return is_settled or len(rounds) - 1 + self.trained_rounds >= config.rounds
 
@@ -216,10 +349,16 @@ class Stages:
         return self._config.samplers if uses else ()
 
     def sample(
-        self, lesson: Lesson, encoding: Encoding, samplers: Sequence[str]
+        self, lesson: Lesson, encodings: Sequence[Encoding], samplers: Sequence[str]
     ) -> dict[str, Made[Partition]]:
-        """The mini-batches of each of these samplers."""
+        """The mini-batches of each of these samplers, by the first encoding."""
         from clusterea.samplers import Resources, recipe, sample
+
+        if not samplers:
+            return {}
+        if not encodings:
+            raise InputError("samplers need an encoder of structure beside names.")
+        encoding = encodings[0]
 
         config, resources = self._config.sampling, Resources(self._device, self._cuts)
 
@@ -246,8 +385,11 @@ class Stages:
         lesson: Lesson,
         encodings: Sequence[Encoding],
         partitions: Mapping[str, Made[Partition]],
+        contents: Contents,
+        trust: Made[Trust] | None,
         *,
         check: bool,
+        hides: bool = True,
     ) -> Made[Similarity]:
         """The fused similarity of all undecided entities, on the host.
 
@@ -256,7 +398,10 @@ class Stages:
             lesson: The first lesson of the round.
             encodings: The embeddings to compare.
             partitions: The mini-batches of each sampler.
+            contents: The vectors of names and features.
+            trust: In names and features, where these are compared.
             check: Whether to score a pseudo-seed only with the fold that did not train on it.
+            hides: Whether the names of held-out pairs are hidden, if equal names suggested these.
         """
         from clusterea.fusion import fuse
 
@@ -264,7 +409,8 @@ class Stages:
         has_folds = any(each.lesson.left_out is not None for each in encodings)
         check = check and has_folds and self._config.self_training.check
         weights = shares(encodings)
-        label = _label("fusion", lesson)
+        hides = hides and fit.hides
+        label = _label("fusion" if hides == fit.hides else "fusion with all names", lesson)
 
         def make(key: str) -> Similarity:
             del key
@@ -278,7 +424,11 @@ class Stages:
                 shares=weights,
                 of_source=by_source,
                 graphs=task.graphs,
-                structural=task.structural,
+                structural=task.never_linked,
+                rejected=task.rejected,
+                contents=[made.value for made in contents.values()],
+                trust=None if trust is None else trust.value,
+                hidden=fit.hidden if hides else NO_ENTITIES,
                 device=self._device,
                 progress=partial(self._observer.step, label),
             )
@@ -287,9 +437,31 @@ class Stages:
         parents = {"known": known.key, **{name: made.key for name, made in partitions.items()}}
         parents |= {name: made.key for name, made in encoder_names(encodings).items()}
         recipe = {**self._config.fusion.recipe(), "shares": weights, "check": check}
+        if trust is not None:
+            parents |= {"trust": trust.key}
+            recipe["hides"] = hides
         return self._stage(label, "fuse", recipe, parents, Similarity, make)
 
-    def choose(self, fit: Fit, similarity: Made[Similarity], number: int) -> Made[Links]:
+    def restore(self, fit: Fit, similarity: Made[Similarity]) -> Made[Similarity]:
+        """The similarity with held-out pairs put back, unless structure found a better partner.
+
+        Their equal names were hidden. Fusing again with all names would do the same with more
+        care, and take as long as the first fusion.
+        """
+        from clusterea.fusion import restored
+
+        return self._stage(
+            _label("held-out names", Lesson(fit.known, fit=fit.number)),
+            "fuse",
+            {"restored": True},
+            {"fuse": similarity.key, "known": fit.known.key, "task": self._whole.key},
+            Similarity,
+            lambda _: restored(similarity.value, as_tensor(fit.held)),
+        )
+
+    def choose(
+        self, fit: Fit, similarity: Made[Similarity], gains: LinkGains | None, number: int
+    ) -> Made[Links]:
         """The pseudo-seeds of round `number`: matches with a high probability to be right.
 
         The probability is fitted on held-out seeds; without any, the score decides.
@@ -303,14 +475,23 @@ class Stages:
             scores = similarity.value.to(self._device)
             sure = None
             if len(fit.held):
-                sure = partial(chances, similarity=scores, task=task, pairs=_tensor(fit.held))
+                sure = partial(
+                    chances,
+                    similarity=scores,
+                    task=task,
+                    pairs=as_tensor(fit.held),
+                    gains=None if gains is None else gains.total,
+                    rejected=fit.held_rejected,
+                )
             found = pseudo_seeds(
                 scores,
-                _tie_keys(task, self._device),
+                tie_keys_on(task, self._device),
                 task.seeds,
                 threshold=config.threshold,
                 seed=config.seed,
                 chances=sure,
+                # With few seeds, the hardest may be held out, so that nothing seems probable.
+                otherwise=len(task.all_seeds) if self._goes_on and number == 1 else 0,
             )
             return Links(found.cpu())
 
@@ -319,88 +500,56 @@ class Stages:
         return self._stage(label, "pseudo", config.recipe(), parents, Links, make)
 
     def mean(self, similarities: Sequence[Made[Similarity]]) -> Made[Similarity]:
-        """The mean similarity of all fits, without the entities of seeds."""
-        if len(similarities) == 1:
+        """The mean similarity of all fits, without the entities of seeds and rejected pairs.
+
+        The similarity of a fit still has cells of the rejected pairs that it held out.
+        """
+        task = self._whole.value
+        if len(similarities) == 1 and not len(self._fits[0].held_rejected):
             return similarities[0]
         from clusterea.fusion import mean
+        from clusterea.numerics.cells import without_pairs
 
         def make(key: str) -> Similarity:
             del key
             every = [each.value.to(self._device) for each in similarities]
-            return mean(every, self._whole.value.seeds).to("cpu")
+            total = mean(every, task.seeds) if len(every) > 1 else every[0]
+            return without_pairs(total, task.rejected).to("cpu")
 
+        label = "fusion of both fits" if len(similarities) > 1 else "rejected pairs"
         parents = {**_by_fit(similarities), "task": self._whole.key}
-        return self._stage("fusion of both fits", "fuse", {}, parents, Similarity, make)
+        return self._stage(label, "fuse", {}, parents, Similarity, make)
 
-    def match(
-        self, similarities: Sequence[Made[Similarity]], similarity: Made[Similarity]
-    ) -> Made[Alignment]:
+    def match(self, fitted: Sequence[Fitted], similarity: Made[Similarity]) -> Made[Alignment]:
         """The alignment. With held-out seeds, its confidence is a probability."""
         config, task = self._config.matching, self._whole.value
+        parents = {**_by_fit([each.similarity for each in fitted]), "fuse": similarity.key}
+        for number, each in enumerate(fitted, start=1):
+            if each.trust is not None:
+                parents |= {f"trial-{number}": each.trial.key, f"trust-{number}": each.trust.key}
         made = self._stage(
             "matching",
             "match",
             config.recipe(),
-            {**_by_fit(similarities), "fuse": similarity.key, "task": self._whole.key},
+            {**parents, "task": self._whole.key},
             Alignment,
             lambda _: matched(
                 task,
-                [(fit, made.value) for fit, made in zip(self._fits, similarities, strict=True)],
+                self._fits,
+                fitted,
                 similarity.value,
-                config,
+                self._config,
                 self._device,
             ),
         )
         if config.held_out and config.abstain and not made.value.examples:
             enough = ENOUGH_SEEDS if config.fits > 1 else 2 * ENOUGH_SEEDS
             self._observer.warn(
-                f"Too few seeds ({task.num_seeds:,}) to tell right links from wrong ones: only "
-                "links next to a seed are given; candidates.parquet has the others. About "
+                f"Too few seeds ({len(task.all_seeds):,}) to tell right links from wrong ones: "
+                "only links next to a seed are given; candidates.parquet has the others. About "
                 f"{FEWEST_SEEDS} seeds give more, and {enough} a calibrated confidence."
             )
         return made
-
-
-def matched(
-    task: AlignmentTask,
-    every: Sequence[tuple[Fit, Similarity]],
-    similarity: Similarity,
-    config: MatchingConfig,
-    device: torch.device,
-) -> Alignment:
-    """The links of a similarity, on the host.
-
-    The confidence is fitted on trials: alignments of the similarity of each fit, in which its
-    held-out seeds are matched like other entities. They show how often links are right.
-
-    Args:
-        task: The task with all seeds.
-        every: The fits, each with its similarity, which is without the seeds it learned from.
-        similarity: Their mean.
-        config: The settings.
-        device: Where to compute.
-    """
-    from clusterea.matching import Trial, calibrated, fit_confidence, match, supported
-
-    keys = _tie_keys(task, device)
-
-    def links(scores: Similarity, seeds: IntArray) -> Alignment:
-        how = {"method": config.method, "seed": config.seed, "structural": task.structural}
-        return match(scores, keys, seeds, **how)  # type: ignore[arg-type]
-
-    own = [scores.to(device) for _, scores in every]
-    found = links(own[0] if len(own) == 1 else similarity.to(device), task.seeds)
-    trials = [
-        Trial(links(scores, fit.known.value.seeds), scores, fit.known.value, _tensor(fit.held))
-        for (fit, _), scores in zip(every, own, strict=True)
-        if len(fit.held)
-    ]
-    confidence = fit_confidence(trials)
-    if confidence is not None:
-        found = calibrated(found, own, task, confidence, abstain=config.abstain)
-    elif config.held_out and config.abstain:
-        found = supported(found, task)
-    return found.to("cpu")
 
 
 def encoder_names(encodings: Sequence[Encoding]) -> dict[str, Made[Embeddings]]:
@@ -421,11 +570,17 @@ def _label(stage: str, lesson: Lesson) -> str:
     return f"{stage}, round {lesson.round}{fit}" if lesson.round else f"{stage}{fit}"
 
 
-def _tensor(pairs: IntArray) -> Tensor:
+def _others(size: int, never_linked: IntArray, taken: IntArray) -> Tensor:
+    """The entities of a side that may be linked and are not taken, ascending."""
+    is_free = np.ones(size, dtype=bool)
+    is_free[never_linked] = False
+    is_free[taken] = False
+    return as_tensor(np.flatnonzero(is_free))
+
+
+def _unit_rows(features: Pair[NDArray[np.float32]]) -> Embeddings:
+    """The user's vectors, of unit length; zeros stay zeros."""
     from torch import from_numpy
+    from torch.nn.functional import normalize
 
-    return from_numpy(pairs.copy())
-
-
-def _tie_keys(task: AlignmentTask, device: torch.device) -> Pair[Tensor]:
-    return task.tie_keys.map(lambda side: _tensor(side).to(device))
+    return Embeddings(*features.map(lambda side: normalize(from_numpy(side.copy()), dim=1)))

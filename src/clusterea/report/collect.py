@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,18 @@ from clusterea.report.data import (
     ReportData,
 )
 from clusterea.report.evidence import EvidenceIndex, Support
-from clusterea.types import Alignment, Benchmark, IntArray, Metrics, Pair, Partition, StageCost
+from clusterea.report.readable import one_line
+from clusterea.types import (
+    Alignment,
+    Benchmark,
+    IntArray,
+    Metrics,
+    Names,
+    Pair,
+    Partition,
+    StageCost,
+    Texts,
+)
 
 SAMPLE = 2_000  # matches with evidence: about 3 MB of the page
 SUPPORTS = 12  # pairs of neighbors shown for a match
@@ -66,13 +77,15 @@ def collect(
     links: IntArray = alignment.links.cpu().numpy()
     confidence = alignment.confidence.double().cpu().numpy()
     correctness = judged(links, benchmark) if len(benchmark.test_links) else None
+    matches = _matches(benchmark, alignment, correctness, draw(confidence, sample, seed), supports)
+    labels, ends = benchmark.labels, Pair(*links.T)
     return ReportData(
         title=title,
         sizes=graphs.map(lambda g: GraphSize(g.num_entities, g.num_relations, g.num_triples)),
-        num_seeds=benchmark.task.num_seeds,
-        names=benchmark.names.zip(Pair(*links.T)).map(
-            lambda side: side[0].arrow.take(pa.array(side[1]))
-        ),
+        num_seeds=len(benchmark.task.all_seeds),
+        seeds_from=benchmark.seeds_from,
+        names=benchmark.names.zip(ends).map(lambda side: side[0].arrow.take(pa.array(side[1]))),
+        labels=labels and labels.zip(ends).map(lambda side: side[0].first(side[1])),
         confidence=confidence,
         measure=alignment.measure,
         confidence_note=alignment.confidence_note,
@@ -82,9 +95,8 @@ def collect(
         metrics=metrics.to_dict() if isinstance(metrics, Metrics) else metrics,
         stages=tuple(stages),
         mini_batches=_mini_batches(partitions or {}, overlaps or {}),
-        matches=_matches(
-            benchmark, alignment, correctness, draw(confidence, sample, seed), supports
-        ),
+        matches=matches,
+        match_labels=_match_labels(benchmark, matches),
         rounds=tuple(rounds),
         config=config or {},
         versions=versions or {},
@@ -153,6 +165,31 @@ def _matches(
         )
 
     return tuple(match(link, kind) for link, kind in drawn)
+
+
+def _match_labels(benchmark: Benchmark, matches: Sequence[Match]) -> Pair[Mapping[str, str]]:
+    """The labels of the entities in the matches and in their evidence, by their names."""
+    if benchmark.labels is None:
+        return Pair({}, {})
+    pairs = [pair for match in matches for pair in (match.entities, *_neighbors(match))]
+    truths = [match.truth for match in matches if match.truth is not None]
+    sources = dict.fromkeys(pair.source for pair in pairs)
+    targets = dict.fromkeys([*(pair.target for pair in pairs), *truths])
+
+    def labels(names: Names, texts: Texts, shown: Iterable[str]) -> Mapping[str, str]:
+        entities = list(shown)
+        found = texts.first(names.ids_of(entities)).to_pylist()
+        shown_labels = (one_line(label or "") for label in found)
+        return {name: label for name, label in zip(entities, shown_labels, strict=True) if label}
+
+    return Pair(
+        labels(benchmark.names.source, benchmark.labels.source, sources),
+        labels(benchmark.names.target, benchmark.labels.target, targets),
+    )
+
+
+def _neighbors(match: Match) -> Iterator[Pair[str]]:
+    return (each.neighbors for each in match.supports)
 
 
 def _mini_batches(

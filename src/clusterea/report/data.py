@@ -69,6 +69,10 @@ class ReportData:
     stages: tuple[StageCost, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
     matches: tuple[Match, ...] = ()  # the links with evidence: all, or a sample
+    labels: Pair[pa.Array] | None = None  # (links,) each, as `names`; null where there is none
+    # Entity → label, of each side, for the entities in `matches` and in their evidence.
+    match_labels: Pair[Mapping[str, str]] = field(default_factory=lambda: Pair({}, {}))
+    seeds_from: Mapping[str, int] = field(default_factory=dict)  # origin → number of seeds
     # Of self-training: column → value. A float in [0, 1] is a share, unless it is named …seconds.
     rounds: tuple[Mapping[str, float | int | str], ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -79,11 +83,12 @@ class ReportData:
             raise ValueError(
                 f"confidence must have shape (n,). Got {self.confidence.shape} instead."
             )
-        if (lengths := self.names.map(len)) != Pair(self.num_links, self.num_links):
-            raise ValueError(
-                f"names must have {self.num_links} sources and targets. "
-                f"Got {lengths.source} and {lengths.target} instead."
-            )
+        for what, texts in (("names", self.names), ("labels", self.labels or self.names)):
+            if (lengths := texts.map(len)) != Pair(self.num_links, self.num_links):
+                raise ValueError(
+                    f"{what} must have {self.num_links} sources and targets. "
+                    f"Got {lengths.source} and {lengths.target} instead."
+                )
         if self.correctness is not None and self.correctness.shape != self.confidence.shape:
             raise ValueError(
                 f"correctness must have shape {self.confidence.shape}. "
@@ -93,3 +98,8 @@ class ReportData:
     @property
     def num_links(self) -> int:
         return len(self.confidence)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether an entity of a link has a label."""
+        return self.labels is not None and any(side.null_count < len(side) for side in self.labels)

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from clusterea.errors import InputError
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
-from clusterea.report.readable import confidence
+from clusterea.report.lookup import find_entity
+from clusterea.report.readable import confidence, labeled, listed
 from clusterea.report.unlinked import Candidate, Side, candidates_of
+from clusterea.types.alignment import BY_FEATURES, BY_NAMES, BY_STRUCTURE
 from clusterea.types.html import html_table
 
 if TYPE_CHECKING:
-    from clusterea.types import Alignment, Benchmark, Measure, Names, Pair, Similarity
+    from clusterea.types import (
+        Alignment,
+        Benchmark,
+        Measure,
+        Names,
+        Pair,
+        Similarity,
+        Texts,
+    )
 
 _Table: TypeAlias = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, header, rows
-SIMILAR = 5  # names suggested for an unknown name
+# Source, target, confidence (None for a seed) and grounds of a pair.
+_Link: TypeAlias = tuple[int, int, float | None, tuple[str, ...] | None]
+GROUNDS = {BY_STRUCTURE: "structure", BY_NAMES: "names", BY_FEATURES: "features"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,7 @@ class Linked:
     target: int
     confidence: float | None  # None for a seed
     evidence: Evidence
+    grounds: tuple[str, ...] | None = None  # what supports it, of GROUNDS; None: not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +47,15 @@ class Unlinked:
     """A side on which the entity has no link, and its candidates there."""
 
     side: Side
+    entity: int
     candidates: tuple[Candidate, ...]
     never_linked: bool = False  # a blank node, or a term of RDF's own vocabularies
+    is_alone: bool = False  # a person said that it has no counterpart
 
     def told(self) -> str:
         """The result for the entity, without its name."""
+        if self.is_alone:
+            return "has no link: an answer says that it has no counterpart."
         if self.never_linked:
             return "is never linked: it is a blank node or a term of RDF's own vocabularies."
         if not self.candidates:
@@ -55,12 +67,13 @@ class Unlinked:
 class Explanation:
     """The links of an entity with their evidence, or its candidates."""
 
-    entity: str
+    entity: str  # the name or label that was looked up
     answers: tuple[Linked | Unlinked, ...]
     names: Pair[Names]
     relation_names: Pair[Names]
     measure: Measure = "score"  # of the alignment
     confidence_note: str = ""  # of the alignment, if a confidence or score is shown
+    labels: Pair[Texts] | None = None
 
     def supports(self, linked: Linked) -> list[Support[str]]:
         """The evidence for a link, with names."""
@@ -70,9 +83,11 @@ class Explanation:
         ]
 
     def how(self, linked: Linked) -> str:
-        """`a seed`, or the link's confidence or score, as `confidence 0.87`."""
-        sure = linked.confidence
-        return "a seed" if sure is None else f"{self.measure} {confidence(sure)}"
+        """`a seed`, or as `confidence 0.87`, or as `score 0.87; by structure and names`."""
+        if linked.confidence is None:
+            return "a seed"
+        sure = f"{self.measure} {confidence(linked.confidence)}"
+        return f"{sure}; by {listed(linked.grounds)}" if linked.grounds else sure
 
     def why(self, candidate: Candidate, rival: str) -> str:
         """Why a candidate was not chosen, in a few words."""
@@ -87,10 +102,20 @@ class Explanation:
             return "dropped: it is too unsure"
         return "also without a link; the matching method did not pair them"
 
-    def own_and_others(self, side: Side) -> tuple[Names, Names]:
-        """The names of the entity's side, and those of the other side."""
-        source, target = self.names
-        return (source, target) if side == "source" else (target, source)
+    def name(self, side: Side, entity: int) -> str:
+        """The name of an entity, which is its id in the data."""
+        return (self.names.source if side == "source" else self.names.target)[entity]
+
+    def label(self, side: Side, entity: int) -> str | None:
+        """The preferred label of an entity; None if it has none."""
+        if self.labels is None:
+            return None
+        texts = self.labels.source if side == "source" else self.labels.target
+        return next(iter(texts.of(entity)), None)
+
+    def shown(self, side: Side, entity: int, short: Callable[[str], str] = str) -> str:
+        """`Label (name)`, or only the name. `short` shortens the name."""
+        return labeled(short(self.name(side, entity)), self.label(side, entity))
 
     def __repr__(self) -> str:
         lines = []
@@ -112,18 +137,18 @@ class Explanation:
         ]
 
     def _linked_table(self, linked: Linked) -> _Table:
-        source, target = self.names.source[linked.source], self.names.target[linked.target]
+        source, target = self.shown("source", linked.source), self.shown("target", linked.target)
         count = linked.evidence.total
         header = ("source neighbor", "by", "target neighbor", "by", "linked")
         rows: list[tuple[str, ...]] = [
             (
-                each.neighbors.source,
-                steps(each.relations.source),
-                each.neighbors.target,
-                steps(each.relations.target),
+                self.shown("source", each.neighbors.source),
+                steps(named.relations.source),
+                self.shown("target", each.neighbors.target),
+                steps(named.relations.target),
                 "seed" if each.by_seed else confidence(each.confidence),
             )
-            for each in self.supports(linked)
+            for each, named in zip(linked.evidence.supports, self.supports(linked), strict=True)
         ]
         shown = f"pairs of linked neighbors: {count:,}"
         if count > len(rows):
@@ -131,17 +156,23 @@ class Explanation:
         return f"{source} = {target} ({self.how(linked)}; {shown})", header, rows
 
     def _unlinked_table(self, unlinked: Unlinked) -> _Table:
-        own, others = self.own_and_others(unlinked.side)
+        side, other = unlinked.side, other_side(unlinked.side)
         rows: list[tuple[str, ...]] = [
             (
-                others[each.entity],
+                self.shown(other, each.entity),
                 f"{each.score:.3f}",
-                self.why(each, "" if each.rival is None else own[each.rival]),
+                self.why(each, "" if each.rival is None else self.shown(side, each.rival)),
             )
             for each in unlinked.candidates
         ]
         header = ("candidate", "similarity", "why it was not chosen") if rows else ()
-        return f"{self.entity} ({unlinked.side}) {unlinked.told()}", header, rows
+        who = self.shown(side, unlinked.entity)
+        return f"{who} ({side}) {unlinked.told()}", header, rows
+
+
+def other_side(side: Side) -> Side:
+    """The side of an entity's counterparts."""
+    return "target" if side == "source" else "source"
 
 
 def explained(
@@ -162,34 +193,46 @@ def explained(
         given: The links that are shown: all, or the most confident.
         similarity: Returns the fused similarity; called for an entity without a link.
         chosen: Returns the links with those that abstaining dropped; None if none were dropped.
-        entity: The name of the entity.
+        entity: The name or label of the entity.
         limit: Most pairs of neighbors, or candidates.
     """
     task = benchmark.task
     answers: list[Linked | Unlinked] = []
     before_cut = None if chosen is None else cache(chosen)
-    pairs: list[tuple[int, int, float | None]] = []
-    for side, number in _found(benchmark, entity).items():
+    pairs: list[_Link] = []
+    for side, number in find_entity(benchmark, entity).items():
         own = _pairs(benchmark, given, side, number)
         pairs += [pair for pair in own if pair not in pairs]
         if not own:
-            structural = task.structural.source if side == "source" else task.structural.target
-            if number in structural:
-                answers.append(Unlinked(side, (), never_linked=True))
+            alone, structural = (
+                both.source if side == "source" else both.target
+                for both in (task.alone, task.structural)
+            )
+            if number in alone or number in structural:
+                answers.append(
+                    Unlinked(side, number, (), number in structural, is_alone=number in alone)
+                )
                 continue
             options = candidates_of(
                 side, number, similarity(), task, found, given, before_cut, limit=limit
             )
-            answers.append(Unlinked(side, options))
+            answers.append(Unlinked(side, number, options))
     if pairs:
         index = EvidenceIndex(task, given)
         answers += [
-            Linked(source, target, confidence, index.evidence(source, target, limit=limit))
-            for source, target, confidence in pairs
+            Linked(source, target, confidence, index.evidence(source, target, limit=limit), grounds)
+            for source, target, confidence, grounds in pairs
         ]
     note = given.confidence_note if any(map(_shows_confidence, answers)) else ""
-    names, relation_names = benchmark.names, benchmark.relation_names
-    return Explanation(entity, tuple(answers), names, relation_names, given.measure, note)
+    return Explanation(
+        entity,
+        tuple(answers),
+        benchmark.names,
+        benchmark.relation_names,
+        given.measure,
+        note,
+        benchmark.labels,
+    )
 
 
 def _shows_confidence(answer: Linked | Unlinked) -> bool:
@@ -208,44 +251,23 @@ def steps(
     )
 
 
-def _pairs(
-    benchmark: Benchmark, alignment: Alignment, side: Side, number: int
-) -> list[tuple[int, int, float | None]]:
-    """The seeds and links of an entity; a seed has no confidence."""
+def _pairs(benchmark: Benchmark, alignment: Alignment, side: Side, number: int) -> list[_Link]:
+    """The seeds and links of an entity; a seed has no confidence and no grounds."""
     column = 0 if side == "source" else 1
     seeds = benchmark.task.seeds
     rows = (alignment.links[:, column] == number).nonzero().flatten()
-    pairs: list[tuple[int, int, float | None]] = [
-        (source, target, None) for source, target in seeds[seeds[:, column] == number].tolist()
+    pairs: list[_Link] = [
+        (source, target, None, None)
+        for source, target in seeds[seeds[:, column] == number].tolist()
     ]
     for row in rows.tolist():
         source, target = alignment.links[row].tolist()
-        pairs.append((source, target, float(alignment.confidence[row])))
+        pairs.append((source, target, float(alignment.confidence[row]), _grounds(alignment, row)))
     return pairs
 
 
-def _found(benchmark: Benchmark, name: str) -> dict[Side, int]:
-    """The id of the entity with this name, for each side that has one."""
-    sides: dict[Side, Names] = {"source": benchmark.names.source, "target": benchmark.names.target}
-    numbers = {side: int(names.ids_of([name])[0]) for side, names in sides.items()}
-    found = {side: number for side, number in numbers.items() if number >= 0}
-    if found:
-        return found
-    similar = [_similar(names, name) for names in sides.values()]
-    offered = [each for pair in zip_longest(*similar) for each in pair if each is not None]
-    hint = f" Did you mean {', '.join(repr(each) for each in offered[:SIMILAR])}?"
-    raise InputError(f"no entity of either graph is called {name!r}.{hint if offered else ''}")
-
-
-def _similar(names: Names, part: str) -> list[str]:
-    """Names that contain the text, the shortest first."""
-    if not part.strip():
-        return []
-    matches = names.arrow.filter(pc.match_substring(names.arrow, part.strip(), ignore_case=True))
-    lengths = pc.utf8_length(matches)
-    nearest = pc.select_k_unstable(
-        pa.table({"name": matches, "length": lengths}),
-        SIMILAR,
-        sort_keys=[("length", "ascending"), ("name", "ascending")],
-    )
-    return matches.take(nearest).to_pylist()  # type: ignore[no-any-return]
+def _grounds(alignment: Alignment, row: int) -> tuple[str, ...] | None:
+    if alignment.grounds is None:
+        return None
+    bits = int(alignment.grounds[row])
+    return tuple(word for bit, word in GROUNDS.items() if bits & bit)

@@ -15,6 +15,8 @@ from clusterea.report.data import UNKNOWN, ReportData
 from clusterea.report.payload import in_steps
 from clusterea.types import IntArray
 
+_LONG = "^(.{199})..+$"  # more than 200 characters
+
 
 @dataclass(frozen=True, slots=True)
 class LinkIndex:
@@ -29,7 +31,8 @@ def pack_links(data: ReportData) -> LinkIndex:
 
     Unpacked it holds three columns, one after the other: confidence in steps (16 bits,
     little endian), verdicts (8 bits) and names (UTF-8, one link per line, a tab between source and
-    target). Links are sorted by source name, which makes the names a fifth smaller.
+    target). If there are labels, two more cells of each line hold those of source and target. Links
+    are sorted by source name, which makes the names a fifth smaller.
     """
     cells = data.names.zip(NAMESPACES).map(lambda side: to_cells(*side))
     order = pc.array_sort_indices(cells.source).to_numpy().astype(np.int64)
@@ -37,8 +40,11 @@ def pack_links(data: ReportData) -> LinkIndex:
     verdicts = data.correctness
     if verdicts is None:
         verdicts = np.full(data.num_links, UNKNOWN, dtype=np.int8)
-    source, target = (side.take(pa.array(order)) for side in cells)
-    lines = pc.binary_join_element_wise(source, target, pa.scalar("\t", pa.large_string()))
+    texts = [*cells]
+    if data.labels is not None and data.has_labels:
+        texts += data.labels.map(_label_cells)
+    sorted_texts = [each.take(pa.array(order)) for each in texts]
+    lines = pc.binary_join_element_wise(*sorted_texts, pa.scalar("\t", pa.large_string()))
     columns = (
         confidence[order].astype("<u2").tobytes(),
         verdicts[order].astype(np.int8).tobytes(),
@@ -48,3 +54,9 @@ def pack_links(data: ReportData) -> LinkIndex:
     rows[order] = np.arange(data.num_links)
     packed = gzip.compress(b"".join(columns), compresslevel=6, mtime=0)
     return LinkIndex(b64encode(packed).decode(), rows)
+
+
+def _label_cells(labels: pa.Array) -> pa.Array:
+    """Each label on one line and without tabs, cut if it is long; empty for null."""
+    texts = pc.replace_substring_regex(pc.fill_null(labels, ""), "[\t\r\n]+", " ")
+    return pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), _LONG, r"\1…")

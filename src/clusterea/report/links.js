@@ -1,5 +1,5 @@
 "use strict";
-// Links: names, confidence and verdicts of many links, to search and to sort.
+// Links: names, labels, confidence and verdicts of many links, to search and to sort.
 const Links = (() => {
   const OWN_NAMESPACE = /^urn:clusterea:(?:source|target):/;
 
@@ -40,7 +40,8 @@ const Links = (() => {
   }
 
   return class {
-    // text: one link per line, a tab between source and target. confidence: in steps.
+    // text: one link per line, with tabs between source and target and their labels, if there are
+    // any. confidence: in steps.
     constructor(text, confidence, verdicts) {
       this.length = confidence.length;
       this.confidence = confidence;
@@ -69,10 +70,19 @@ const Links = (() => {
     }
 
     names(row) {
-      const line = this._text.slice(this._starts[row], this._starts[row + 1] - 1);
-      const [source, target] = line.split("\t").map((cell) =>
+      const [source, target] = this._cells(row).map((cell) =>
         OWN_NAMESPACE.test(cell) ? decoded(cell.replace(OWN_NAMESPACE, "")) : cell);
       return { source, target };
+    }
+
+    // Those of source and target; undefined or empty where there is none.
+    labels(row) {
+      const [, , source, target] = this._cells(row);
+      return { source, target };
+    }
+
+    _cells(row) {
+      return this._text.slice(this._starts[row], this._starts[row + 1] - 1).split("\t");
     }
 
     // The rows that have every word and the verdict (any, if null), in the given order.
@@ -104,11 +114,11 @@ const Links = (() => {
       return new Uint32Array(places.sort().map((place) => place % length));
     }
 
-    // The rank of each row's source or target by its short name; equal names have equal ranks.
+    // The rank of each row's source or target by its label or short name; equal ones are equal.
     ranks(side) {
       if (!this._ranks.has(side)) {
         const names = Array.from({ length: this.length }, (_, row) =>
-          short(this.names(row)[side]).toLowerCase());
+          (this.labels(row)[side] || short(this.names(row)[side])).toLowerCase());
         const rows = Array.from(names.keys());
         rows.sort((a, b) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : 0));
         const ranks = new Uint32Array(this.length);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from clusterea.report.data import RIGHT, UNKNOWN, WRONG, Match
 from clusterea.report.evidence import Step, Support
-from clusterea.types import IntArray
+from clusterea.types import IntArray, Pair
 
 CONFIDENCE_STEPS = 50_000  # finer than the page shows, and fits into 16 bits
 
@@ -32,13 +32,16 @@ def in_steps(confidence: ArrayLike) -> IntArray:
     return np.where((values > 0) & (values < 1), nearest.clip(1, CONFIDENCE_STEPS - 1), nearest)
 
 
-def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
+def encode_matches(
+    matches: Iterable[Match], labels: Pair[Mapping[str, str]] | None = None
+) -> dict[str, Any]:
     """The matches as nested lists; a name is its index in `names`, which holds each name once.
 
     A match is [source, target, confidence, verdict, truth or -1, neighbors of the source, of the
     target, number of supports, supports]; a support is [source, target, confidence or null for a
     seed, source steps, target steps]; a step is its relation, then 1 if outward, else 0. Confidence
-    is in steps of 1 / `confidence_steps`.
+    is in steps of 1 / `confidence_steps`. If there are labels, `labels` holds those of each side,
+    by the index of the entity's name.
     """
     places: dict[str, int] = {}
 
@@ -67,4 +70,10 @@ def encode_matches(matches: Iterable[Match]) -> dict[str, Any]:
         ]
         for match in matches
     ]
-    return {"names": list(places), "matches": rows, "confidence_steps": CONFIDENCE_STEPS}
+    encoded = {"names": list(places), "matches": rows, "confidence_steps": CONFIDENCE_STEPS}
+    if labels is not None and any(labels):
+        source, target = labels.map(
+            lambda side: {str(places[name]): label for name, label in side.items()}
+        )
+        encoded["labels"] = {"source": source, "target": target}
+    return encoded

@@ -47,11 +47,12 @@ def render_report(data: ReportData) -> str:
         "count": readable.count,
         "duration": readable.duration,
         "size": readable.size,
+        "seeds_origin": readable.seeds_origin,
     }
     index = pack_links(data)
     payload = {
         "charts": charts.as_json(plots),
-        **encode_matches(data.matches),
+        **encode_matches(data.matches, data.match_labels),
         "rows": [int(index.rows[match.link]) for match in data.matches],
         "links": data.num_links,
         "measure": data.measure,

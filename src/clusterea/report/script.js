@@ -62,6 +62,17 @@
     return made;
   }
 
+  // The label of an entity and its name; only the name if there is no label, or the same.
+  function entity(label, name) {
+    if (!label || label === name) return [name];
+    return [element("bdi", {}, label), " ", element("span", { class: "id" }, name)];
+  }
+
+  // Of an entity in the evidence, by the index of its name.
+  function labelOf(side, name) {
+    return data.labels && data.labels[side][name];
+  }
+
   // Same rule as `rounded` in rounding.py: a share below 1 is never shown as 1.
   function rounded(share, decimals, most) {
     const inside = share > 0 && share < 1;
@@ -118,16 +129,17 @@
 
   function matchRow(number) {
     const names = links.names(number);
+    const labels = links.labels(number);
     const open = element(
       "button",
       { type: "button", class: "open", "aria-expanded": "false", title: names.source },
-      Links.short(names.source),
+      element("span", {}, ...entity(labels.source, Links.short(names.source))),
     );
     const row = element(
       "tr",
       { class: "match" },
       element("th", { scope: "row" }, open),
-      element("td", { title: names.target }, Links.short(names.target)),
+      element("td", { title: names.target }, ...entity(labels.target, Links.short(names.target))),
       element("td", { class: "number" }, measured(links.confidence[number])),
     );
     if (verdict) {
@@ -167,17 +179,19 @@
 
   function evidence(number) {
     const { source, target } = links.names(number);
+    const labels = links.labels(number);
     const names = element(
       "dl", {},
-      element("dt", {}, "Source"), element("dd", {}, source),
-      element("dt", {}, "Target"), element("dd", {}, target),
+      element("dt", {}, "Source"), element("dd", {}, ...entity(labels.source, source)),
+      element("dt", {}, "Target"), element("dd", {}, ...entity(labels.target, target)),
     );
     const known = evidenceOf.get(number);
     if (!known) return [names, ...howToExplain(source)];
     const { truth, ofSource, ofTarget, total, supports } = known;
     if (truth >= 0) {
       names.append(
-        element("dt", { class: "wrong" }, "Should be"), element("dd", {}, data.names[truth]),
+        element("dt", { class: "wrong" }, "Should be"),
+        element("dd", {}, ...entity(labelOf("target", truth), data.names[truth])),
       );
     }
     const sizes = `The source has ${plural(ofSource)}, the target ${counts.format(ofTarget)}; `;
@@ -220,15 +234,17 @@
     const how = confidence === null ? "seed" : measured(confidence);
     return element(
       "tr", {},
-      neighborCell(source, sourceSteps),
+      neighborCell("source", source, sourceSteps),
       element("td", { class: "link" }, how),
-      neighborCell(target, targetSteps),
+      neighborCell("target", target, targetSteps),
     );
   }
 
-  function neighborCell(neighbor, steps) {
+  function neighborCell(side, neighbor, steps) {
     const name = data.names[neighbor];
-    const cell = element("td", { title: name }, Links.short(name));
+    const cell = element(
+      "td", { title: name }, ...entity(labelOf(side, neighbor), Links.short(name)),
+    );
     for (let i = 0; i < steps.length; i += 2) {
       const relation = data.names[steps[i]];
       const outward = steps[i + 1] === 1;
@@ -263,9 +279,12 @@
       links = await Links.unpack(packed.textContent, data.links);
     } catch {
       place = [...data.matches.keys()];
-      const cell = (name) => data.names[name].replace(/[\t\r\n]/g, " ");
+      const cell = (text) => (text ?? "").replace(/[\t\r\n]/g, " ");
+      const line = ([source, target]) => [
+        data.names[source], data.names[target], labelOf("source", source), labelOf("target", target),
+      ].map(cell).join("\t");
       links = new Links(
-        data.matches.map(([source, target]) => `${cell(source)}\t${cell(target)}`).join("\n"),
+        data.matches.map(line).join("\n"),
         data.matches.map((match) => match[2]),
         data.matches.map((match) => match[3]),
       );

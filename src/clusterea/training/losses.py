@@ -1,4 +1,4 @@
-"""The losses, which pull the two entities of a seed together and push all others away."""
+"""The losses: they pull the two entities of a seed together and push all others away."""
 
 from __future__ import annotations
 
@@ -122,3 +122,14 @@ def margin_loss(
         negative = (anchor.repeat_interleave(draws, dim=0) - negatives).abs().sum(1)
         loss = loss + torch.relu(positive + margin - negative).mean()
     return loss / 2
+
+
+def rejected_loss(source: Tensor, target: Tensor, *, margin: float) -> Tensor:
+    """The mean of max(0, γ - d(s, t)) over rejected pairs, in squared distance.
+
+    Args:
+        source: (pairs, dim).
+        target: (pairs, dim).
+        margin: γ.
+    """
+    return torch.relu(margin - (source - target).square().sum(1)).mean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,6 +12,8 @@ from torch import Tensor
 from clusterea.config import TrainingConfig
 from clusterea.seeding import derived_seed
 from clusterea.types import AlignmentTask, IntArray, Pair
+
+MOST_REJECTED = 500  # rejected pairs in a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,15 @@ class Step:
     target: Tensor  # (seeds,)
     source_negatives: Tensor | None = None  # (seeds · k,), of the margin loss
     target_negatives: Tensor | None = None
+    rejected: Tensor | None = None  # (n, 2): positions of the two ends of rejected pairs
 
 
 class Schedule:
     """The steps of each epoch. They depend on the random seed and the epoch alone.
 
     The seed pairs are shuffled and cut into steps. Each step draws new negatives of each side from
-    the entities that are in no seed pair, or takes all of them if there are too few.
+    the entities that are in no seed pair, or takes all of them if there are too few. Each step
+    also has up to `MOST_REJECTED` of the rejected pairs.
     """
 
     def __init__(self, task: AlignmentTask, config: TrainingConfig) -> None:
@@ -48,6 +52,16 @@ class Schedule:
 
     def steps(self, epoch: int) -> Iterator[Step]:
         """The steps of one epoch."""
+        if not len(self._task.rejected):
+            yield from self._steps(epoch)
+            return
+        rng = np.random.default_rng(derived_seed(self._config.seed, "rejected", epoch))
+        every = self._task.rejected + np.array([0, self._offset])
+        for step in self._steps(epoch):
+            some = every[rng.permutation(len(every))[:MOST_REJECTED]]
+            yield _with_rejected(step, torch.from_numpy(some))
+
+    def _steps(self, epoch: int) -> Iterator[Step]:
         config = self._config
         rng = np.random.default_rng(derived_seed(config.seed, "steps", epoch))
         margin_rng = np.random.default_rng(derived_seed(config.seed, "negatives", epoch))
@@ -79,6 +93,14 @@ class Schedule:
             return Step(None, *ids)
         positions = torch.split(torch.arange(sum(map(len, ids))), [len(part) for part in ids])
         return Step(torch.cat(ids), *positions)
+
+
+def _with_rejected(step: Step, pairs: Tensor) -> Step:
+    """The step with these pairs of nodes, which are added to its nodes."""
+    if step.nodes is None:
+        return replace(step, rejected=pairs)
+    places = len(step.nodes) + torch.arange(pairs.numel()).view_as(pairs)
+    return replace(step, nodes=torch.cat([step.nodes, pairs.flatten()]), rejected=places)
 
 
 def _undecided(num_entities: int, decided: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable, check_shape
 from clusterea.training.inference import embed
-from clusterea.training.losses import margin_loss, nhsm_loss
+from clusterea.training.losses import margin_loss, nhsm_loss, rejected_loss
 from clusterea.training.prefetch import prefetch
 from clusterea.training.progress import EncoderProgress
 from clusterea.training.steps import Schedule, Step
@@ -333,7 +333,18 @@ class _Expanded:
 
 
 def _loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
+    loss = _seeds_loss(step, outputs, config)
+    if step.rejected is None:
+        return loss
+    source, target = step.rejected.to(outputs.device).T
+    ends = (outputs.index_select(0, each) for each in (source, target))
+    return loss + rejected_loss(*ends, margin=config.margin)
+
+
+def _seeds_loss(step: Step, outputs: Tensor, config: TrainingConfig) -> Tensor:
     device = outputs.device
+    if step.rejected is not None and step.nodes is not None:
+        outputs = outputs[: -step.rejected.numel()]  # their entities are no negatives of seeds
     source, target = step.source.to(device), step.target.to(device)
     if step.source_negatives is None or step.target_negatives is None:
         return nhsm_loss(

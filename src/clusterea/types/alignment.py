@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from clusterea.types.html import html_table
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Measure = Literal["confidence", "score"]
 ENOUGH_EXAMPLES = 90  # links of held-out seeds that suffice for a calibration
 ENOUGH_SEEDS = 100  # that have so many with the preset default; fast, with one fit, takes twice
+BY_STRUCTURE, BY_NAMES, BY_FEATURES = 1, 2, 4  # bits of `Alignment.grounds`
 NOT_CALIBRATED = (
     "The score only orders the links; it is not a probability. To calibrate it takes "
     f"about {ENOUGH_SEEDS:,} seeds with the preset default, or {2 * ENOUGH_SEEDS:,} with fast."
@@ -36,6 +37,8 @@ class Alignment:
     confidence: Tensor  # (n,) floating point
     unmatched: Pair[Tensor]  # entities of each side without a link
     examples: int = 0  # judged links that the confidence was fitted on
+    # (n,) uint8: what speaks for each link, as bits; None: structure alone was compared.
+    grounds: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.links.ndim != 2 or self.links.shape[1] != 2:
@@ -46,6 +49,11 @@ class Alignment:
             raise ValueError(
                 f"confidence must have shape ({len(self.links)},). "
                 f"Got {tuple(self.confidence.shape)} instead."
+            )
+        if self.grounds is not None and self.grounds.shape != self.confidence.shape:
+            raise ValueError(
+                f"grounds must have shape ({len(self.links)},). "
+                f"Got {tuple(self.grounds.shape)} instead."
             )
         if len(self.links) and not bool(((self.confidence >= 0) & (self.confidence <= 1)).all()):
             raise ValueError(
@@ -75,9 +83,12 @@ class Alignment:
 
     def to(self, device: torch.device | str) -> Alignment:
         """The same on another device."""
-        unmatched = self.unmatched.map(lambda side: side.to(device))
-        return Alignment(
-            self.links.to(device), self.confidence.to(device), unmatched, self.examples
+        return replace(
+            self,
+            links=self.links.to(device),
+            confidence=self.confidence.to(device),
+            unmatched=self.unmatched.map(lambda side: side.to(device)),
+            grounds=None if self.grounds is None else self.grounds.to(device),
         )
 
     def at_least(self, confidence: float) -> Alignment:
@@ -113,7 +124,8 @@ class Alignment:
             return left_alone
 
         unmatched = Pair(lone(self.unmatched.source, 0), lone(self.unmatched.target, 1))
-        return Alignment(links, self.confidence[kept], unmatched, self.examples)
+        grounds = None if self.grounds is None else self.grounds[kept]
+        return Alignment(links, self.confidence[kept], unmatched, self.examples, grounds)
 
     def to_pandas(self, names: Pair[Names] | None = None) -> pandas.DataFrame:
         """A table of source, target and `measure`, with names if given, else ids."""
@@ -129,7 +141,7 @@ class Alignment:
 
     def swap(self) -> Alignment:
         """The same alignment with source and target exchanged."""
-        return Alignment(self.links.flip(1), self.confidence, self.unmatched.swap(), self.examples)
+        return replace(self, links=self.links.flip(1), unmatched=self.unmatched.swap())
 
     def _repr_html_(self) -> str:
         """The most confident links, for notebooks."""
@@ -159,6 +171,7 @@ class Alignment:
             "unmatched_source": self.unmatched.source,
             "unmatched_target": self.unmatched.target,
             "examples": tensor([self.examples]),
+            **({} if self.grounds is None else {"grounds": self.grounds}),
         }
 
     @classmethod
@@ -167,7 +180,8 @@ class Alignment:
         check_links(tensors["links"], num_entities)
         for side, size in unmatched.zip(num_entities):
             check_ids(side, "unmatched entities", size)
-        return cls(tensors["links"], tensors["confidence"], unmatched, int(tensors["examples"]))
+        examples, grounds = int(tensors["examples"]), tensors.get("grounds")
+        return cls(tensors["links"], tensors["confidence"], unmatched, examples, grounds)
 
     def __repr__(self) -> str:
         source, target = self.unmatched

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.decisions import Decisions
 from clusterea.types.html import html_table
 from clusterea.types.links import check_one_to_one
 from clusterea.types.names import Names
 from clusterea.types.pair import Pair
 from clusterea.types.task import AlignmentTask
+from clusterea.types.texts import Texts
+
+OF_ANSWERS = "test links of entities that answers decide"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -29,6 +33,7 @@ class Benchmark:
     format: str = "memory"  # of the files, or `memory`
     seeds_from: Mapping[str, int] = field(default_factory=dict)  # origin → number of seeds
     notes: tuple[str, ...] = ()  # how files were read; not stored in a run's folder
+    labels: Pair[Texts] | None = None  # of the entities, as given; the preferred one first
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -50,6 +55,11 @@ class Benchmark:
                     f"names must match {graph!r}. Got {len(entities):,} entity names "
                     f"and {len(relations):,} relation names instead."
                 )
+        for labels, graph in zip(self.labels or (), graphs, strict=False):
+            if labels.num_entities != graph.num_entities:
+                raise ValueError(
+                    f"labels must match {graph!r}. Got {labels.num_entities:,} instead."
+                )
         if self.dangling is not None:
             set_field(self, "dangling", self.dangling.map(lambda ids: frozen_ids(ids, "dangling")))
             for ids, graph in zip(self.dangling, graphs, strict=True):
@@ -60,6 +70,36 @@ class Benchmark:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {name: dict(values[name]) for name in ("dropped", "seeds_from")}
         return Benchmark, tuple({**values, **plain}.values())
+
+    def with_decisions(self, decisions: Decisions) -> Benchmark:
+        """The same data with what a person decided: see `AlignmentTask.with_decisions`.
+
+        Accepted pairs decide their entities, so test links of these are left out, and counted.
+        """
+        task = self.task.with_decisions(decisions)
+        ends = zip(self.test_links.T, task.seeds.T, strict=True)
+        is_decided = np.any([np.isin(*side) for side in ends], axis=0)
+        new = {
+            OF_ANSWERS: int(is_decided.sum()),
+            "answers": int((~np.isin(task.seeds[:, 0], self.task.seeds[:, 0])).sum()),
+        }
+        dropped, added = ({name: new[name]} if new[name] else {} for name in new)
+        origins = dict(self.seeds_from)
+        if "names" in origins:
+            origins["names"] = len(task.presumed)
+        lost = int((~np.isin(self.task.seeds[:, 0], task.seeds[:, 0])).sum())
+        for name in ("links", "iris"):
+            taken = min(lost, origins.get(name, 0))
+            if taken:
+                origins[name] -= taken
+                lost -= taken
+        return replace(
+            self,
+            task=task,
+            test_links=self.test_links[~is_decided],
+            dropped={**self.dropped, **dropped},
+            seeds_from={**origins, **added},
+        )
 
     def swap(self) -> Benchmark:
         """The same benchmark with source and target exchanged."""
@@ -73,6 +113,7 @@ class Benchmark:
             self.format,
             self.seeds_from,
             notes=self.notes,
+            labels=self.labels and self.labels.swap(),
         )
 
     def _repr_html_(self) -> str:
@@ -83,14 +124,14 @@ class Benchmark:
             for side, each, names in graphs
         ]
         left = "".join(f", {count:,} {why} left out" for why, count in self.dropped.items())
-        links = f"{self.task.num_seeds:,} seeds, {len(self.test_links):,} test links"
+        links = f"{len(self.task.all_seeds):,} seeds, {len(self.test_links):,} test links"
         header = ("graph", "entities", "relations", "triples", "first names")
         return html_table(f"Benchmark: {links}{left}", header, rows)
 
     def __repr__(self) -> str:
         source, target = self.task.graphs
         return (
-            f"Benchmark({self.task.num_seeds:,} seeds, {len(self.test_links):,} test links, "
+            f"Benchmark({len(self.task.all_seeds):,} seeds, {len(self.test_links):,} test links, "
             f"source={source!r}, target={target!r})"
         )
 

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
+from clusterea.types.decisions import Decisions
 from clusterea.types.graph import KnowledgeGraph
 from clusterea.types.links import check_one_to_one
 from clusterea.types.pair import Pair
+from clusterea.types.texts import Texts
 
 NO_ENTITIES = Pair(np.empty(0, np.int64), np.empty(0, np.int64))
+NO_LINKS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlignmentTask:
-    """Two graphs and the seeds. It has no test links, so no stage can see them."""
+    """Two graphs and the seeds. It has no test links, so no stage can see them.
+
+    Presumed pairs are seeds that equal names suggest. Stages learn from them as from seeds, but
+    match their entities like all others, so that structure can correct a wrong one.
+
+    What a person decided is here too: accepted pairs are seeds, `rejected` pairs are never linked,
+    and entities that are `alone` have no counterpart.
+    """
 
     graphs: Pair[KnowledgeGraph]
     seeds: IntArray  # (n, 2): source entity, target entity; one-to-one
     keys: Pair[IntArray] | None = None  # the tie key of each entity
     structural: Pair[IntArray] = NO_ENTITIES  # never linked: blank nodes
+    presumed: IntArray = field(
+        default_factory=NO_LINKS.copy
+    )  # (n, 2); no entity twice, or in a seed
+    names: Pair[Texts] | None = None  # normalized, to be compared; None: names are not used
+    features: Pair[NDArray[np.float32]] | None = None  # (entities, dim): the user's own vectors
+    rejected: IntArray = field(default_factory=NO_LINKS.copy)  # (n, 2): pairs that are not the same
+    alone: Pair[IntArray] = NO_ENTITIES  # entities without a counterpart; in no seed
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seeds", frozen_ids(self.seeds, "seeds", columns=2))
-        check_range(self.seeds[:, 0], "seeds' source entities", self.graphs.source.num_entities)
-        check_range(self.seeds[:, 1], "seeds' target entities", self.graphs.target.num_entities)
-        check_one_to_one(self.seeds, "seeds")
+        for what in ("seeds", "presumed", "rejected"):
+            pairs = frozen_ids(getattr(self, what), what, columns=2)
+            object.__setattr__(self, what, pairs)
+            check_range(pairs[:, 0], f"{what}' source entities", self.graphs.source.num_entities)
+            check_range(pairs[:, 1], f"{what}' target entities", self.graphs.target.num_entities)
+        check_one_to_one(self.all_seeds, "seeds")
         keys = self.keys or self.graphs.map(lambda graph: np.arange(graph.num_entities))
         object.__setattr__(self, "keys", keys.map(lambda side: frozen_ids(side, "keys")))
         for side, graph in keys.zip(self.graphs):
@@ -35,22 +55,44 @@ class AlignmentTask:
                 raise ValueError(
                     f"keys must be one for each entity. Got {len(side):,} for {graph!r} instead."
                 )
-        structural = self.structural.map(lambda ids: frozen_ids(np.unique(ids), "structural"))
-        object.__setattr__(self, "structural", structural)
-        for ids, graph in structural.zip(self.graphs):
-            check_range(ids, "structural", graph.num_entities)
-        for ids, ends in structural.zip(Pair(self.seeds[:, 0], self.seeds[:, 1])):
+        self._check_never_linked("structural", "structural entities are never linked")
+        self._check_never_linked("alone", "entities that are alone have no counterpart")
+        self._check_contents()
+
+    def _check_never_linked(self, name: str, reason: str) -> None:
+        """Raises if a seed has one of these entities; sorts them."""
+        given: Pair[IntArray] = getattr(self, name)
+        both = given.map(lambda ids: frozen_ids(np.unique(ids), name))
+        object.__setattr__(self, name, both)
+        for ids, graph in both.zip(self.graphs):
+            check_range(ids, name, graph.num_entities)
+        for ids, ends in both.zip(Pair(*self.all_seeds.T)):
             if len(ids) and np.isin(ends, ids).any():
-                raise ValueError("structural entities are never linked, so no seed may have one.")
+                raise ValueError(f"{reason}, so no seed may have one.")
+
+    def _check_contents(self) -> None:
+        """Raises unless names and features are those of these entities."""
+        for what, pair in (("names", self.names), ("features", self.features)):
+            for side, graph in pair.zip(self.graphs) if pair is not None else ():
+                count = side.num_entities if isinstance(side, Texts) else len(side)
+                if count != graph.num_entities:
+                    raise ValueError(
+                        f"{what} must be one for each entity. Got {count:,} for {graph!r} instead."
+                    )
 
     @property
     def num_entities(self) -> Pair[int]:
         return self.graphs.map(lambda graph: graph.num_entities)
 
     @property
+    def never_linked(self) -> Pair[IntArray]:
+        """Entities of each side that have no link: structural ones, and those that are alone."""
+        return self.structural.zip(self.alone).map(lambda side: np.union1d(*side))
+
+    @property
     def num_undecided(self) -> Pair[int]:
         """Entities of each side that may be linked and are in no seed."""
-        return self.graphs.zip(self.structural).map(
+        return self.graphs.zip(self.never_linked).map(
             lambda side: side[0].num_entities - len(side[1]) - self.num_seeds
         )
 
@@ -59,19 +101,58 @@ class AlignmentTask:
         return len(self.seeds)
 
     @property
+    def all_seeds(self) -> IntArray:
+        """(n, 2): the seeds and the presumed pairs."""
+        if not len(self.presumed):
+            return self.seeds
+        return np.concatenate([self.seeds, self.presumed])
+
+    @property
     def tie_keys(self) -> Pair[IntArray]:
         """(entities,) int64 of each side: hashes of names, or ids if there are no names."""
         assert self.keys is not None
         return self.keys
 
-    def with_seeds(self, seeds: IntArray) -> AlignmentTask:
-        """The same graphs with other seeds."""
-        return AlignmentTask(self.graphs, seeds, self.tie_keys, self.structural)
+    def with_seeds(self, seeds: IntArray, presumed: IntArray = NO_LINKS) -> AlignmentTask:
+        """The same graphs with other seeds and presumed pairs."""
+        return replace(self, seeds=seeds, presumed=presumed)
+
+    def with_decisions(self, decisions: Decisions) -> AlignmentTask:
+        """The same graphs with what a person decided, which counts more than seeds.
+
+        Decisions about structural entities are ignored: these are never linked.
+        """
+        accepted = _apart(decisions.accepted, self.structural)
+        taken = Pair(*accepted.T).zip(decisions.alone).map(np.concatenate)
+        alone = decisions.alone.zip(self.structural).map(lambda side: np.setdiff1d(*side))
+
+        def kept(pairs: IntArray) -> IntArray:
+            left = _apart(pairs, taken)
+            own: IntArray = left[~_among(left, decisions.rejected)]
+            return own
+
+        return replace(
+            self,
+            seeds=np.concatenate([kept(self.seeds), accepted]),
+            presumed=kept(self.presumed),
+            rejected=_apart(decisions.rejected, self.structural),
+            alone=alone,
+        )
 
     def in_order(self) -> AlignmentTask:
-        """The same task with seeds sorted by tie key, so that file order does not matter."""
-        order = self.tie_keys.source[self.seeds[:, 0]].argsort(kind="stable")
-        return self.with_seeds(self.seeds[order])
+        """The same task with pairs sorted by tie keys, so that file order does not matter."""
+
+        def ordered(pairs: IntArray) -> IntArray:
+            source, target = self.tie_keys.zip(Pair(*pairs.T)).map(lambda side: side[0][side[1]])
+            sorted_pairs: IntArray = pairs[np.lexsort((target, source))]
+            return sorted_pairs
+
+        return replace(
+            self,
+            seeds=ordered(self.seeds),
+            presumed=ordered(self.presumed),
+            rejected=ordered(self.rejected),
+        )
 
     def swap(self) -> AlignmentTask:
         """The same task with source and target exchanged."""
@@ -80,8 +161,29 @@ class AlignmentTask:
             self.seeds[:, ::-1],
             self.tie_keys.swap(),
             self.structural.swap(),
+            self.presumed[:, ::-1],
+            self.names and self.names.swap(),
+            self.features and self.features.swap(),
+            self.rejected[:, ::-1],
+            self.alone.swap(),
         )
 
     def __repr__(self) -> str:
         source, target = self.graphs
-        return f"AlignmentTask({self.num_seeds:,} seeds, source={source!r}, target={target!r})"
+        presumed = f", {len(self.presumed):,} presumed" if len(self.presumed) else ""
+        return (
+            f"AlignmentTask({self.num_seeds:,} seeds{presumed}, "
+            f"source={source!r}, target={target!r})"
+        )
+
+
+def _apart(pairs: IntArray, taken: Pair[IntArray]) -> IntArray:
+    """The pairs with none of these entities."""
+    is_free = ~np.isin(pairs[:, 0], taken.source) & ~np.isin(pairs[:, 1], taken.target)
+    return pairs[is_free]
+
+
+def _among(pairs: IntArray, others: IntArray) -> NDArray[np.bool_]:
+    """(pairs,): whether each is one of the others."""
+    width = 1 + max(pairs[:, 1].max(initial=0), others[:, 1].max(initial=0))
+    return np.isin(pairs[:, 0] * width + pairs[:, 1], others[:, 0] * width + others[:, 1])

@@ -1,6 +1,6 @@
 """A run's folder: artifacts by key, the data, and a manifest that describes the run."""
 
-from clusterea.workspace.folder import EXPORTED, OUTPUTS, Workspace
+from clusterea.workspace.folder import DECISIONS, EXPORTED, OUTPUTS, DataKeys, Workspace
 from clusterea.workspace.keys import fingerprint, recipe_key, task_key
 from clusterea.workspace.manifest import Manifest
 from clusterea.workspace.tensors import (
@@ -13,8 +13,10 @@ from clusterea.workspace.tensors import (
 )
 
 __all__ = [
+    "DECISIONS",
     "EXPORTED",
     "OUTPUTS",
+    "DataKeys",
     "FileCheckpoints",
     "Manifest",
     "Warn",

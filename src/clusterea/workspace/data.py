@@ -11,7 +11,14 @@ import pyarrow.parquet as pq
 from clusterea.checksums import file_checksum
 from clusterea.errors import DamagedError
 from clusterea.files import replacing
-from clusterea.types import AlignmentTask, Benchmark, KnowledgeGraph, Names, Pair
+from clusterea.types import (
+    AlignmentTask,
+    Benchmark,
+    KnowledgeGraph,
+    Names,
+    Pair,
+    Texts,
+)
 from clusterea.workspace.tensors import (
     AGAIN,
     read_sealed,
@@ -23,7 +30,7 @@ from clusterea.workspace.tensors import (
 SIDES = Pair("source", "target")
 TENSORS = "tensors.safetensors"
 ABOUT = "about.json"
-FILES = (
+FILES = (  # of every benchmark; one with names or labels has more
     TENSORS,
     *(f"{side}_{kind}.parquet" for kind in ("entities", "relations") for side in SIDES),
 )
@@ -34,26 +41,45 @@ def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
     from torch import from_numpy
 
     task = benchmark.task
-    pairs = {
+    pairs: dict[str, Pair[Any]] = {
         "triples": task.graphs.map(lambda graph: graph.triples),
         "keys": task.tie_keys,
         "structural": task.structural,
+        "alone": task.alone,
     }
     if benchmark.dangling is not None:
         pairs["dangling"] = benchmark.dangling
-    arrays = {"seeds": task.seeds, "test_links": benchmark.test_links}
+    texts = {"names": task.names, "labels": benchmark.labels}
+    for kind, both in texts.items():
+        if both is not None:
+            pairs[kind] = both.map(lambda side: side.offsets)
+    if task.features is not None:
+        pairs["features"] = task.features
+    arrays = {
+        "seeds": task.seeds,
+        "presumed": task.presumed,
+        "rejected": task.rejected,
+        "test_links": benchmark.test_links,
+    }
     for name, pair in pairs.items():
         arrays |= {f"{side}_{name}": array for side, array in SIDES.zip(pair)}
     write_tensors(folder / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
-    for kind, both in (("entities", benchmark.names), ("relations", benchmark.relation_names)):
-        for side, names in SIDES.zip(both):
-            with replacing(folder / f"{side}_{kind}.parquet") as beside:
-                pq.write_table(pa.table({"name": names.arrow}), beside)
+    strings = {
+        "entities": benchmark.names.map(lambda side: side.arrow),
+        "relations": benchmark.relation_names.map(lambda side: side.arrow),
+        **{kind: both.map(lambda side: side.values) for kind, both in texts.items() if both},
+    }
+    files = [TENSORS]
+    for kind, columns in strings.items():
+        for side, column in SIDES.zip(columns):
+            files.append(f"{side}_{kind}.parquet")
+            with replacing(folder / files[-1]) as beside:
+                pq.write_table(pa.table({"name": column}), beside)
     about = {
         "dropped": dict(benchmark.dropped),
         "format": benchmark.format,
         "seeds_from": dict(benchmark.seeds_from),
-        "files": {name: file_checksum(folder / name) for name in FILES},
+        "files": {name: file_checksum(folder / name) for name in files},
     }
     write_sealed(folder / ABOUT, key, about)
 
@@ -61,7 +87,7 @@ def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
 def check_files(folder: Path) -> dict[str, Any]:
     """The contents of `about.json`, after comparing the other files with their checksums."""
     about = read_sealed(folder / ABOUT, folder.name)
-    for name in FILES:
+    for name in {*FILES, *about["files"]}:
         path = folder / name
         if not path.is_file():
             raise DamagedError(path, f"is missing; {AGAIN}")
@@ -87,9 +113,17 @@ def _read(folder: Path) -> Benchmark:
     def pair(name: str) -> Pair[Any]:
         return SIDES.map(lambda side: arrays[f"{side}_{name}"])
 
-    def names(kind: str) -> Pair[Names]:
+    def strings(kind: str) -> Pair[pa.Array]:
         tables = SIDES.map(lambda side: pq.read_table(folder / f"{side}_{kind}.parquet"))
-        return tables.map(lambda table: Names(table["name"].combine_chunks()))
+        return tables.map(lambda table: table["name"].combine_chunks())
+
+    def names(kind: str) -> Pair[Names]:
+        return strings(kind).map(Names)
+
+    def texts(kind: str) -> Pair[Texts] | None:
+        if f"source_{kind}" not in arrays:
+            return None
+        return pair(kind).zip(strings(kind)).map(lambda side: Texts(*side))
 
     entities, relations = names("entities"), names("relations")
     sizes = entities.zip(relations)
@@ -99,7 +133,17 @@ def _read(folder: Path) -> Benchmark:
         .map(lambda side: KnowledgeGraph(side[0], len(side[1][0]), len(side[1][1])))
     )
     return Benchmark(
-        AlignmentTask(graphs, arrays["seeds"], pair("keys"), pair("structural")),
+        AlignmentTask(
+            graphs,
+            arrays["seeds"],
+            pair("keys"),
+            pair("structural"),
+            arrays["presumed"],
+            texts("names"),
+            pair("features") if "source_features" in arrays else None,
+            arrays["rejected"],
+            pair("alone"),
+        ),
         arrays["test_links"],
         entities,
         relations,
@@ -107,4 +151,5 @@ def _read(folder: Path) -> Benchmark:
         about["dropped"],
         about["format"],
         about["seeds_from"],
+        labels=texts("labels"),
     )

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clusterea.errors import DamagedError, DataError, InputError
 from clusterea.files import PART, STANDARD_OUTPUT, make_folder, part_of
@@ -34,10 +34,15 @@ OUTPUTS = (  # files that `align` writes for users; the manifest comes last
     *("alignment.tsv", "unmatched_source.tsv", "unmatched_target.tsv", "candidates.parquet"),
     *("metrics.json", "report.html", "run.json"),
 )
-ARTIFACT = re.compile(r"(data|train|sample|metis|fuse|pseudo|match)-[0-9a-f]{12}")
+STAGES = (
+    *("data", "names", "features", "train", "translation", "trust"),
+    *("sample", "metis", "fuse", "pseudo", "match"),
+)
+ARTIFACT = re.compile(rf"({'|'.join(STAGES)})-[0-9a-f]{{12}}")
 OF_EARLIER_VERSIONS = re.compile(  # files that runs used to have instead of a manifest
     r"(task|data|held|fuse|match|given|rehearsal|train(-\d+)?|sample-[a-z-]+)\.json"
 )
+DECISIONS = "decisions.sssom.tsv"  # what a person answered; `--overwrite` keeps it
 CHECKPOINTS = "checkpoints"
 EXPORTED = {  # default files of `export`, by format
     "tsv": "exported.tsv",
@@ -46,6 +51,13 @@ EXPORTED = {  # default files of `export`, by format
     "sssom": "exported.sssom.tsv",
     "oaei": "exported.rdf",
 }
+
+
+class DataKeys(NamedTuple):
+    """The keys of a run's data."""
+
+    task: str  # of the task without decisions: the folder is for runs of this one
+    artifact: str  # of the stored data, with decisions
 
 
 class Workspace:
@@ -139,12 +151,20 @@ class Workspace:
 
     # ---- data
 
-    def save_benchmark(self, benchmark: Benchmark, warn: Warn = ignore) -> str:
+    def save_benchmark(
+        self, benchmark: Benchmark, warn: Warn = ignore, task: str | None = None
+    ) -> str:
         """Stores the data, so that later commands need only the run's folder; returns its key.
 
         A damaged copy is replaced with a warning.
+
+        Args:
+            benchmark: The data, with all decisions.
+            warn: Gets the warning.
+            task: The key of the task without decisions, if there are any.
         """
-        config = {"fingerprint": fingerprint(benchmark), "task": task_key(benchmark.task)}
+        claimed = task or task_key(benchmark.task)
+        config = {"fingerprint": fingerprint(benchmark), "task": claimed}
         key = recipe_key("data", config, {})
         if self.has(key):
             try:

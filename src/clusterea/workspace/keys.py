@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from clusterea.types import AlignmentTask, Benchmark, IntArray
+from clusterea.types import AlignmentTask, Benchmark, Texts
 
-VERSION = 4  # of the artifact format; part of every key
+VERSION = 5  # of the artifact format; part of every key
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -26,7 +27,7 @@ def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]
 
 
 def task_key(task: AlignmentTask) -> str:
-    """The key of a task: graphs, seeds, tie keys and structural entities.
+    """The key of a task: graphs, seeds, tie keys, structural entities, names, features, decisions.
 
     A stage sees nothing else. Test links are not part of it, so no artifact depends on them.
     """
@@ -37,6 +38,14 @@ def task_key(task: AlignmentTask) -> str:
     _feed(digest, [task.seeds, *task.tie_keys])
     if any(len(side) for side in task.structural):
         _feed(digest, task.structural)
+    if len(task.presumed):
+        _feed(digest, [task.presumed])
+    if len(task.rejected) or any(len(side) for side in task.alone):
+        _feed(digest, [task.rejected, *task.alone])
+    for names in task.names or ():
+        _feed_texts(digest, names)
+    for features in task.features or ():
+        _feed(digest, [features])
     return recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
 
 
@@ -45,14 +54,25 @@ def fingerprint(benchmark: Benchmark) -> str:
     digest = hashlib.sha256(task_key(benchmark.task).encode())
     _feed(digest, [benchmark.test_links, *(benchmark.dangling or ())])
     for names in [*benchmark.names, *benchmark.relation_names]:
-        # The array may be a slice; concatenating copies it to the start of its buffers.
-        whole = pa.concat_arrays([names.arrow, pa.array([""], pa.large_string())])
-        for buffer in whole.buffers()[1:]:
-            digest.update(buffer)
+        _feed_strings(digest, names.arrow)
+    for labels in benchmark.labels or ():
+        _feed_texts(digest, labels)
     return digest.hexdigest()
 
 
-def _feed(digest: Any, arrays: Iterable[IntArray]) -> None:
+def _feed_texts(digest: Any, texts: Texts) -> None:
+    _feed(digest, [texts.offsets])
+    _feed_strings(digest, texts.values)
+
+
+def _feed_strings(digest: Any, strings: pa.Array) -> None:
+    # The array may be a slice; concatenating copies it to the start of its buffers.
+    whole = pa.concat_arrays([strings, pa.array([""], pa.large_string())])
+    for buffer in whole.buffers()[1:]:
+        digest.update(buffer)
+
+
+def _feed(digest: Any, arrays: Iterable[NDArray[Any]]) -> None:
     for array in arrays:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -37,7 +37,7 @@ class Manifest:
         if not cls.path(folder).is_file():
             raise DataError(folder, "expected a run, made by `clusterea align`; got none.")
         found = cls(folder, read_sealed(cls.path(folder), NAME))
-        has_all = all(name in found.values for name in ("data", "config", "artifacts"))
+        has_all = {"data", "config", "artifacts", "leaves"} <= found.values.keys()
         if not has_all or "data" not in found.artifacts:
             raise DamagedError(cls.path(folder), f"is of another version; {AGAIN}")
         return found
@@ -123,9 +123,11 @@ def _is_same_run(before: Mapping[str, Any], described: Mapping[str, Any]) -> boo
 def _with_stages_of(before: Mapping[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest `before` with the stages that only `described` has."""
     known = {cost["stage"] for cost in before["stages"]}
+    later = described if "fuse-1" in described["artifacts"] else before  # it knows all fits
     new = [cost for cost in described["stages"] if cost["stage"] not in known]
     return {
         **before,
+        "leaves": later["leaves"],
         "artifacts": {**before["artifacts"], **described["artifacts"]},
         "num_batches": {**before["num_batches"], **described["num_batches"]},
         "stages": [*before["stages"], *new],
