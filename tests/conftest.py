@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # the suite was started with nohup or `&`
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # commands that it starts inherit this
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -147,6 +147,28 @@ class TestFits:
         for old, new in zip(before, after, strict=True):
             assert not set(listed(old.known.value.rejected)) & set(listed(new.held_rejected))
 
+    @given(st.integers(0, 120), st.integers(0, 120), st.integers(0, 120))
+    def test_answers_to_chosen_questions_are_held_out_last(
+        self, num_chosen: int, num_fair: int, num_presumed: int
+    ) -> None:
+        """Only if there are too few other seeds, and too few presumed pairs."""
+        pairs = task_of(num_chosen + num_fair + num_presumed).seeds
+        seeds, presumed = np.split(pairs, [num_chosen + num_fair])
+        every = np.stack([np.arange(100), np.roll(np.arange(100), 1)], 1)
+        task = replace(
+            task_of(0).with_seeds(seeds, presumed),
+            rejected=every,
+            chosen=np.concatenate([seeds[:num_chosen], every[:50]]),
+        )
+        own, given, chosen = ({*listed(some)} for some in (presumed, seeds, seeds[:num_chosen]))
+        for fit in fitted(task, held_out=0.05):
+            held = {*listed(fit.held)}
+            assert held <= own if fit.hides else held <= given
+            if num_fair >= 50 or num_presumed >= 50:
+                assert not held & chosen
+                assert not {*listed(fit.held_rejected)} & {*listed(every[:50])}
+            assert {*listed(fit.known.value.all_seeds)} == (own | given) - held
+
     def test_keys_tell_them_apart(self) -> None:
         task = task_of(300)
         one, other = fitted(task, held_out=0.3)

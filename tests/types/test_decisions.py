@@ -75,6 +75,18 @@ class TestOf:
                 wanted.append([source, target])
         assert sorted(accepted) == sorted(wanted)  # type: ignore[call-overload]
 
+    def test_answers_to_random_questions_are_not_chosen(self) -> None:
+        def chosen(*answers: Answer) -> list[list[int]]:
+            found: list[list[int]] = Decisions.of(answers).chosen.tolist()
+            return found
+
+        yes, no = Answer(0, 0, "same"), Answer(1, 2, "different")
+        assert chosen(yes, no) == [[0, 0], [1, 2]]
+        assert chosen(replace(yes, is_random=True), no) == [[1, 2]]
+        assert chosen(replace(no, is_random=True), yes, no) == [[0, 0], [1, 2]]  # the last counts
+        assert chosen(yes, Answer(0, 0, "undone"), no) == [[1, 2]]
+        assert chosen(Answer(3, None, "none")) == []
+
     def test_an_answer_needs_an_entity(self) -> None:
         with pytest.raises(ValueError, match="about an entity"):
             Answer(None, None, "none")
@@ -104,6 +116,7 @@ class TestTask:
         assert found.num_undecided == Pair(4, 5)
         turned = found.swap()
         assert turned.rejected.tolist() == [[1, 1]]
+        assert found.chosen.tolist() == turned.chosen[:, ::-1].tolist() != []
         assert turned.alone.target.tolist() == [3]
 
     def test_structural_entities_stay_unlinked(self) -> None:

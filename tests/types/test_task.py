@@ -16,9 +16,23 @@ def test_swap_turns_graphs_and_seeds() -> None:
     assert swapped.graphs.source.num_entities == 3
 
 
+def test_without_leaves_out_only_these_pairs() -> None:
+    task = AlignmentTask(
+        GRAPHS,
+        np.array([[0, 0]]),
+        presumed=np.array([[1, 1]]),
+        rejected=np.array([[0, 1], [1, 0], [1, 2]]),
+    )
+    left = task.without(np.array([[0, 0], [1, 2]]), np.array([[1, 0]]))
+    assert left.seeds.tolist() == []
+    assert left.presumed.tolist() == [[1, 1]]
+    assert left.rejected.tolist() == [[0, 1], [1, 2]]
+    assert task.without(np.array([[1, 1]]), left.seeds).presumed.tolist() == []
+
+
 def test_a_task_has_no_place_for_test_links() -> None:
     stated = {"graphs", "seeds", "keys", "structural"}
-    stated |= {"presumed", "names", "features", "rejected", "alone"}
+    stated |= {"presumed", "names", "features", "rejected", "alone", "chosen"}
     assert set(AlignmentTask.__slots__) == stated
 
 

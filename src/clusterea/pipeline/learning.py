@@ -24,6 +24,7 @@ from clusterea.types import (
     Pair,
     Similarity,
 )
+from clusterea.types.links import are_among
 from clusterea.workspace import recipe_key
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Fitted:
 
 def num_held_out(task: AlignmentTask, config: Config) -> list[int]:
     """The number of held-out seeds of each fit; a single 0 if none are held out."""
-    pairs = _judges(task)
+    pairs, _ = _judges(task)
     share, seeds = config.matching.held_out, len(pairs)
     if not share or seeds < FEWEST_SEEDS:
         return [0]
@@ -123,10 +124,21 @@ def _step_below(count: int) -> int:
     return round(FEWEST_HELD_OUT * 2 ** (steps / 2))
 
 
-def _judges(task: AlignmentTask) -> IntArray:
-    """The pairs that some are held out of: seeds or, if they are few and fewer, presumed pairs."""
-    is_enough = task.num_seeds >= min(ENOUGH, len(task.presumed))
-    return task.seeds if is_enough else task.presumed
+def _judges(task: AlignmentTask) -> tuple[IntArray, IntArray]:
+    """The pairs that some are held out of, and the rejected pairs that some are held out of.
+
+    These are the seeds, but not the answers to chosen questions. Such answers teach most, and they
+    are harder than other pairs, so the confidence would be too low. If the other seeds are few and
+    fewer than presumed pairs, these are taken instead. If there are few of both, all seeds are.
+    """
+    seeds, rejected = (
+        pairs[~are_among(pairs, task.chosen)] for pairs in (task.seeds, task.rejected)
+    )
+    if len(seeds) >= max(FEWEST_SEEDS, min(ENOUGH, len(task.presumed))):
+        return seeds, rejected
+    if len(task.presumed) >= max(FEWEST_SEEDS, min(ENOUGH, len(seeds))):
+        return task.presumed, rejected
+    return task.seeds, task.rejected
 
 
 def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
@@ -134,7 +146,8 @@ def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
 
     With two (cross-fitting), each holds out seeds that the other one learns from. So every seed is
     learned from, and those that are held out show how often links are right. Rejected pairs are
-    held out alike: a fit that links one of them is wrong.
+    held out alike: a fit that links one of them is wrong. Answers to chosen questions are not held
+    out, unless there is little else.
 
     A hash decides which are held out: those of the lowest hashes in the first fit, of the highest
     in the second. So unless their number rises, a pair that was learned from is not held out after
@@ -144,14 +157,14 @@ def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
     """
     matching = config.matching
     whole = task.value.in_order()
-    pairs = _judges(whole)
-    hides = pairs is not whole.seeds
+    pairs, rejected = _judges(whole)
+    hides = pairs is whole.presumed
     seed = derived_seed(matching.seed, "held out")
     counts = num_held_out(whole, config)
     if not any(counts):
         return [Fit(Made.of(task.key, whole), whole.seeds[:0])]
     result = []
-    own, of_rejected = (_hashes(some, whole, seed) for some in (pairs, whole.rejected))
+    own, of_rejected = (_hashes(some, whole, seed) for some in (pairs, rejected))
     for number, count in enumerate(counts):
         sign = -1 if number else 1  # the second fit goes from the highest hash downwards
         order = np.lexsort(sign * own[::-1])
@@ -159,18 +172,12 @@ def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
         is_held[order[:count]] = True
         # Rejected pairs up to the last hash of these; their number may be any.
         is_rejection_held = sign * of_rejected[0] <= sign * own[0][order[count - 1]]
-        left = pairs[~is_held]
-        known = replace(
-            whole.with_seeds(whole.seeds, left)
-            if hides
-            else whole.with_seeds(left, whole.presumed),
-            rejected=whole.rejected[~is_rejection_held],
-        )
+        held, held_rejected = pairs[is_held], rejected[is_rejection_held]
+        known = whole.without(held, held_rejected)
         key = recipe_key(
             "known", {"count": count, "seed": matching.seed, "fit": number}, {"task": task.key}
         )
-        held, rejected = pairs[is_held], whole.rejected[is_rejection_held]
-        result.append(Fit(Made.of(key, known), held, number, hides, rejected))
+        result.append(Fit(Made.of(key, known), held, number, hides, held_rejected))
     return result
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from clusterea.types.arrays import IntArray, frozen_ids
 from clusterea.types.links import check_one_to_one
 from clusterea.types.pair import Pair
 
+NO_PAIRS = np.empty((0, 2), np.int64)
 Verdict: TypeAlias = Literal["same", "different", "none", "unsure", "undone"]
 
 
@@ -56,9 +57,12 @@ class Decisions:
     accepted: IntArray  # (n, 2): the same; one-to-one
     rejected: IntArray  # (n, 2): not the same
     alone: Pair[IntArray]  # entities of each side without a counterpart
+    chosen: IntArray = field(
+        default_factory=NO_PAIRS.copy
+    )  # (n, 2): those of the pairs above that were not asked about at random
 
     def __post_init__(self) -> None:
-        for name in ("accepted", "rejected"):
+        for name in ("accepted", "rejected", "chosen"):
             object.__setattr__(self, name, frozen_ids(getattr(self, name), name, columns=2))
         check_one_to_one(self.accepted, "accepted pairs")
         alone = self.alone.map(lambda ids: frozen_ids(np.unique(ids), "alone"))
@@ -75,6 +79,7 @@ class Decisions:
         owner: dict[int, int] = {}  # of target entities
         rejected: dict[tuple[int, int], None] = {}
         alone: Pair[dict[int, None]] = Pair({}, {})
+        is_random: dict[tuple[int, int], bool] = {}  # of the last question about a pair
 
         def part(source: int | None, target: int | None) -> None:
             """Takes back the accepted pairs of these entities."""
@@ -94,6 +99,7 @@ class Decisions:
                             own[entity] = None
                 continue
             rejected.pop((source, target), None)
+            is_random[source, target] = each.is_random
             if each.verdict == "same":
                 part(source, target)
                 alone.source.pop(source, None)
@@ -103,10 +109,12 @@ class Decisions:
                 part(source, target)
             if each.verdict == "different":
                 rejected[source, target] = None
+        accepted = [*partner.items()]
         return cls(
-            np.array([*partner.items()], dtype=np.int64).reshape(-1, 2),
-            np.array([*rejected], dtype=np.int64).reshape(-1, 2),
+            _pairs(accepted),
+            _pairs([*rejected]),
             alone.map(lambda own: np.array([*own], dtype=np.int64)),
+            _pairs([pair for pair in (*accepted, *rejected) if not is_random[pair]]),
         )
 
     @property
@@ -120,3 +128,7 @@ class Decisions:
             f"Decisions({len(self.accepted):,} pairs accepted, {len(self.rejected):,} rejected, "
             f"{alone:,} entities without a counterpart)"
         )
+
+
+def _pairs(found: Sequence[tuple[int, int]]) -> IntArray:
+    return np.array(found, dtype=np.int64).reshape(-1, 2)

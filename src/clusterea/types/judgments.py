@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clusterea.types.arrays import IntArray
 from clusterea.types.decisions import Answer, Decisions
+from clusterea.types.links import are_among
 
 
 class Judgment(IntEnum):
@@ -30,21 +31,15 @@ def judgments(pairs: IntArray, answers: Sequence[Answer]) -> NDArray[np.int8]:
     held = Decisions.of(answers)
     last = {(each.source, each.target): each.verdict for each in answers}
     unsure = np.array(
-        [key for key, verdict in last.items() if verdict == "unsure" and None not in key]
-    )
-    width = 1 + int(pairs[:, 1].max(initial=0))
-
-    def among(others: IntArray) -> NDArray[np.bool_]:
-        others = others.reshape(-1, 2).astype(np.int64)
-        others = others[others[:, 1] < width]
-        return np.isin(pairs[:, 0] * width + pairs[:, 1], others[:, 0] * width + others[:, 1])
-
+        [key for key, verdict in last.items() if verdict == "unsure" and None not in key],
+        dtype=np.int64,
+    ).reshape(-1, 2)
     found = np.full(len(pairs), Judgment.UNKNOWN, np.int8)
-    found[among(unsure)] = Judgment.UNSURE
-    is_wrong = among(held.rejected)
+    found[are_among(pairs, unsure)] = Judgment.UNSURE
+    is_wrong = are_among(pairs, held.rejected)
     for column, alone in enumerate(held.alone):
         taken = np.concatenate([held.accepted[:, column], alone])
         is_wrong |= np.isin(pairs[:, column], taken)
     found[is_wrong] = Judgment.WRONG
-    found[among(held.accepted)] = Judgment.RIGHT
+    found[are_among(pairs, held.accepted)] = Judgment.RIGHT
     return found

@@ -1,8 +1,9 @@
-"""Checks for (n, 2) arrays of links."""
+"""Checks for (n, 2) arrays of links, and look-ups in them."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusterea.types.arrays import IntArray
 
@@ -23,3 +24,9 @@ def check_one_to_one(links: IntArray, name: str) -> None:
                 f"{name} must be one-to-one. Got {counts[worst]} links "
                 f"of {side} entity {values[worst]} instead."
             )
+
+
+def are_among(pairs: IntArray, others: IntArray) -> NDArray[np.bool_]:
+    """(pairs,): whether each is one of the others."""
+    width = 1 + max(pairs[:, 1].max(initial=0), others[:, 1].max(initial=0))
+    return np.isin(pairs[:, 0] * width + pairs[:, 1], others[:, 0] * width + others[:, 1])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
 from clusterea.types.decisions import Decisions
 from clusterea.types.graph import KnowledgeGraph
-from clusterea.types.links import check_one_to_one
+from clusterea.types.links import are_among, check_one_to_one
 from clusterea.types.pair import Pair
 from clusterea.types.texts import Texts
 
@@ -26,7 +26,8 @@ class AlignmentTask:
     match their entities like all others, so that structure can correct a wrong one.
 
     What a person decided is here too: accepted pairs are seeds, `rejected` pairs are never linked,
-    and entities that are `alone` have no counterpart.
+    and entities that are `alone` have no counterpart. Answers to `chosen` questions are not a fair
+    sample: we ask about the unsure pairs.
     """
 
     graphs: Pair[KnowledgeGraph]
@@ -40,9 +41,12 @@ class AlignmentTask:
     features: Pair[NDArray[np.float32]] | None = None  # (entities, dim): the user's own vectors
     rejected: IntArray = field(default_factory=NO_LINKS.copy)  # (n, 2): pairs that are not the same
     alone: Pair[IntArray] = NO_ENTITIES  # entities without a counterpart; in no seed
+    chosen: IntArray = field(
+        default_factory=NO_LINKS.copy
+    )  # (n, 2): seeds and rejected pairs that answer a question which was not a random one
 
     def __post_init__(self) -> None:
-        for what in ("seeds", "presumed", "rejected"):
+        for what in ("seeds", "presumed", "rejected", "chosen"):
             pairs = frozen_ids(getattr(self, what), what, columns=2)
             object.__setattr__(self, what, pairs)
             check_range(pairs[:, 0], f"{what}' source entities", self.graphs.source.num_entities)
@@ -117,6 +121,20 @@ class AlignmentTask:
         """The same graphs with other seeds and presumed pairs."""
         return replace(self, seeds=seeds, presumed=presumed)
 
+    def without(self, pairs: IntArray, rejected: IntArray) -> AlignmentTask:
+        """The same graphs without these seeds or presumed pairs, and these rejected pairs."""
+
+        def left(own: IntArray, taken: IntArray) -> IntArray:
+            kept: IntArray = own[~are_among(own, taken)]
+            return kept
+
+        return replace(
+            self,
+            seeds=left(self.seeds, pairs),
+            presumed=left(self.presumed, pairs),
+            rejected=left(self.rejected, rejected),
+        )
+
     def with_decisions(self, decisions: Decisions) -> AlignmentTask:
         """The same graphs with what a person decided, which counts more than seeds.
 
@@ -128,7 +146,7 @@ class AlignmentTask:
 
         def kept(pairs: IntArray) -> IntArray:
             left = _apart(pairs, taken)
-            own: IntArray = left[~_among(left, decisions.rejected)]
+            own: IntArray = left[~are_among(left, decisions.rejected)]
             return own
 
         return replace(
@@ -137,6 +155,7 @@ class AlignmentTask:
             presumed=kept(self.presumed),
             rejected=_apart(decisions.rejected, self.structural),
             alone=alone,
+            chosen=_apart(decisions.chosen, self.structural),
         )
 
     def in_order(self) -> AlignmentTask:
@@ -152,6 +171,7 @@ class AlignmentTask:
             seeds=ordered(self.seeds),
             presumed=ordered(self.presumed),
             rejected=ordered(self.rejected),
+            chosen=ordered(self.chosen),
         )
 
     def swap(self) -> AlignmentTask:
@@ -166,6 +186,7 @@ class AlignmentTask:
             self.features and self.features.swap(),
             self.rejected[:, ::-1],
             self.alone.swap(),
+            self.chosen[:, ::-1],
         )
 
     def __repr__(self) -> str:
@@ -181,9 +202,3 @@ def _apart(pairs: IntArray, taken: Pair[IntArray]) -> IntArray:
     """The pairs with none of these entities."""
     is_free = ~np.isin(pairs[:, 0], taken.source) & ~np.isin(pairs[:, 1], taken.target)
     return pairs[is_free]
-
-
-def _among(pairs: IntArray, others: IntArray) -> NDArray[np.bool_]:
-    """(pairs,): whether each is one of the others."""
-    width = 1 + max(pairs[:, 1].max(initial=0), others[:, 1].max(initial=0))
-    return np.isin(pairs[:, 0] * width + pairs[:, 1], others[:, 0] * width + others[:, 1])

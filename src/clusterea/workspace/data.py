@@ -59,6 +59,7 @@ def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
         "seeds": task.seeds,
         "presumed": task.presumed,
         "rejected": task.rejected,
+        "chosen": task.chosen,
         "test_links": benchmark.test_links,
     }
     for name, pair in pairs.items():
@@ -143,6 +144,7 @@ def _read(folder: Path) -> Benchmark:
             pair("features") if "source_features" in arrays else None,
             arrays["rejected"],
             pair("alone"),
+            arrays["chosen"],
         ),
         arrays["test_links"],
         entities,

@@ -42,6 +42,8 @@ def task_key(task: AlignmentTask) -> str:
         _feed(digest, [task.presumed])
     if len(task.rejected) or any(len(side) for side in task.alone):
         _feed(digest, [task.rejected, *task.alone])
+    if len(task.chosen):
+        _feed(digest, [task.chosen])
     for names in task.names or ():
         _feed_texts(digest, names)
     for features in task.features or ():
