@@ -34,6 +34,8 @@ class FusionConfig:
     search_compared: int = 65536  # approximate: least entities that one is compared with
     search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
     search_rounds: int = 10  # approximate: k-means rounds of the list centers
+    search_joined: int = 50  # approximate: most further pairs of an entity, from a join; 0: none
+    search_hub: int = 100_000  # approximate: most pairs of neighbors that two partners may add
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
@@ -47,7 +49,14 @@ class FusionConfig:
         check_choice("search", self.search, Search)
         for name in ("candidates", "hubness_neighbors", "search_compared", "search_sample"):
             check_least(name, getattr(self, name), 1)
-        for name in ("sinkhorn_rounds", "support_rounds", "search_rounds", "seed"):
+        for name in (
+            "sinkhorn_rounds",
+            "support_rounds",
+            "search_rounds",
+            "search_joined",
+            "search_hub",
+            "seed",
+        ):
             check_least(name, getattr(self, name), 0)
         for name in ("sinkhorn_temperature", "support_unit", "support_alone", "support_shared"):
             check_positive(name, getattr(self, name))

@@ -14,6 +14,7 @@ from clusterea.errors import InputError
 from clusterea.fusion.content import content_weights, with_gains
 from clusterea.fusion.csls import scaled
 from clusterea.fusion.inputs import OnNamedStep, ViewInput
+from clusterea.fusion.joined import with_joined
 from clusterea.fusion.neighbors import search
 from clusterea.fusion.rejected import with_rejected_last
 from clusterea.fusion.shortage import explained
@@ -112,6 +113,8 @@ def fuse(
         )
         step = None if progress is None else partial(progress, "nearest neighbors")
         found = search(entities, config, device, block_cells, step)
+        if config.search == "approximate" and graphs is not None:
+            found = with_joined(found, entities, graphs, seeds, config)
         if trust is not None:
             found = with_gains(found, entities, trust, unit)
         found = with_rejected_last(found, entities, rejected)

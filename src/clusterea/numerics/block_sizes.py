@@ -18,6 +18,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
     "sums": {"cpu": 1 << 24, "cuda": 1 << 25},  # cells of both sparse matrices that are added
     "evidence": {"cpu": 1 << 22, "cuda": 1 << 24},  # source edges
+    "joined": {"cpu": 1 << 21, "cuda": 1 << 24},  # pairs of neighbors of partners
     "edges": {"cpu": 1 << 20, "cuda": 1 << 28},  # numbers in one (edges, channels, dim) tensor
     "labels": {"cpu": 1 << 23, "cuda": 1 << 28},  # edges × features
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means

@@ -38,6 +38,10 @@ class Neighbors:
         """The `count` nearest of each row."""
         return Neighbors(self.indices[:, :count], self.values[:, :count])
 
+    def between(self, start: int, stop: int) -> Neighbors:
+        """Those of a range of rows."""
+        return Neighbors(self.indices[start:stop], self.values[start:stop])
+
     def mean(self, count: int) -> Tensor:
         """(rows,): the mean of the `count` best values, or of all where there are fewer."""
         return self.values[:, :count].mean(1)
@@ -222,13 +226,31 @@ def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k
     values = torch.empty(count, k, device=chosen.device)
     cosines = row_dots(rows, others, chosen).float()
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
-        # The sum of eight products of 11-bit numbers is exact in float64, in any order.
-        tied = row_dots(ties.source[part], ties.target, chosen[part])
-        order = tied.argsort(1, descending=True)
-        best = cosines[part].gather(1, order).sort(stable=True, dim=1, descending=True)
-        indices[part] = chosen[part].gather(1, order.gather(1, best.indices[:, :k]))
-        values[part] = best.values[:, :k]
+        own = Pair(ties.source[part], ties.target)
+        best = _best_of(chosen[part], cosines[part], own, k)
+        indices[part], values[part] = best.indices, best.values
     return Neighbors(indices, values)
+
+
+def with_more(found: Neighbors, columns: Tensor, values: Tensor, ties: Pair[Tensor]) -> Neighbors:
+    """The nearest of those found and of further columns, as many as were found.
+
+    Args:
+        found: Of (rows, k).
+        columns: (rows, n) int64: none that was found.
+        values: (rows, n) float32: cosines; -inf stands for no column.
+        ties: (rows, DIMENSIONS) and (all columns, DIMENSIONS): from `tie_vectors`.
+    """
+    every = torch.cat([found.indices, columns], 1), torch.cat([found.values, values], 1)
+    return _best_of(*every, ties, found.indices.shape[1])
+
+
+def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
+    """The k largest cosines of each row; of equal ones, those of the larger tie products."""
+    # The sum of eight products of 11-bit numbers is exact in float64, in any order.
+    order = row_dots(ties.source, ties.target, chosen).argsort(1, descending=True)
+    best = cosines.gather(1, order).sort(stable=True, dim=1, descending=True)
+    return Neighbors(chosen.gather(1, order.gather(1, best.indices[:, :k])), best.values[:, :k])
 
 
 def row_dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
