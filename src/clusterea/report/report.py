@@ -62,7 +62,7 @@ def render_report(data: ReportData) -> str:
         degrees=readable.degrees,
         measured=lambda value: readable.measured(value, data.measure),
         round_value=_round_value,
-        style=_asset("style.css"),
+        style=palette() + _asset("style.css"),
         scripts=scripts,
         policy=_policy(*scripts),
         payload=embed_json(payload),
@@ -74,6 +74,11 @@ def render_report(data: ReportData) -> str:
         drawn=Counter(match.drawn for match in data.matches),
         settings=list(_flat(data.config)),
     )
+
+
+def palette() -> str:
+    """The style sheet with the colors of all pages."""
+    return _asset("palette.css")
 
 
 def _asset(name: str) -> str:

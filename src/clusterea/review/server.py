@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from clusterea.errors import InputError
 from clusterea.report.payload import embed_json
+from clusterea.report.report import palette
 from clusterea.review.session import Said, Session
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def _page(nonce: str, settings: dict[str, Any]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(_asset("page.html")).render(
         nonce=nonce,
-        style=_asset("review.css"),
+        style=palette() + _asset("review.css"),
         script=_asset("review.js"),
         settings=embed_json(settings),
     )
