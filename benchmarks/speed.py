@@ -16,6 +16,10 @@ Parts and their bars, on one H200-class GPU unless said otherwise:
 - `evaluate`: 731 K test links and 80 cells a row in 5 s
 - `recall --data FOLDER --pair NAME`: the share of the nearest neighbors that the preset `fast`
   finds, where its search is approximate (over 500,000 entities, on a CPU)
+- `busy [--data FOLDER] [--pair NAME] [--preset NAME]`: `clusterea align` beside two processes that
+  never wait, in at most 2.5 times its time alone (two cores); `GOMP_SPINCOUNT=300000` in the
+  environment gives the figures of threads that spin
+- `start`: `clusterea --version` and `clusterea --help` in 0.3 s each (two cores)
 
 `--size` is a shape's name (`demo`) or a number of entities; `--scale` shrinks `names`, `sinkhorn`,
 `neighbors` and `evaluate`. A record replaces the one with the same part, size and device.
@@ -25,10 +29,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -57,11 +65,14 @@ from clusterea.training import train as learn
 from clusterea.training.train import Trainer
 from common import (
     DEVICE,
+    GENERATED,
     RESULTS,
+    SEEDS_SHARE,
     Record,
     TimedCut,
     commit,
     device_name,
+    folder_of,
     generated,
     host_peak,
     put_record,
@@ -70,7 +81,7 @@ from common import (
     timed,
 )
 
-IDENTITY = ("part", "size", "model", "device")
+IDENTITY = ("part", "size", "model", "preset", "device")
 DIMENSION = 768
 STEP = 65_536  # rows of a block
 Measured = Iterator[Record]
@@ -366,13 +377,14 @@ def recall(arguments: argparse.Namespace) -> Measured:
 
     A candidate counts if it is no worse than the last true neighbor: ties may fall either way.
     """
-    benchmark = read_pair(arguments.data, arguments.pair)
+    pair = arguments.pair or "debian-1m"
+    benchmark = read_pair(arguments.data, pair)
     settings = ["matching.held_out=0", *arguments.settings]
     result = clusterea.align(benchmark.task, preset="fast", settings=settings, device="cpu")
     k = result.config.fusion.candidates
     draw = torch.Generator().manual_seed(0)
     cells = Pair(result.similarity.rows(), result.similarity.columns)
-    own: Record = {"part": "recall", "size": arguments.pair, "k": k, "rows": 1000}
+    own: Record = {"part": "recall", "size": pair, "k": k, "rows": 1000}
     for name, side, other in (("source", 0, 1), ("target", 1, 0)):
         mine, theirs = (list(result.embeddings)[each] for each in (side, other))
         free = [
@@ -389,6 +401,71 @@ def recall(arguments: argparse.Namespace) -> Measured:
         found = row[is_good].bincount(minlength=len(drawn)).clamp(max=k)
         own[f"{name}_recall"] = float(found.double().mean()) / k
     yield own
+
+
+# ---- the command
+
+
+def busy(arguments: argparse.Namespace) -> Measured:
+    """`clusterea align` alone and beside busy processes, in turn; the best of two runs each."""
+    pair = arguments.pair or f"ids15k-en-fr{GENERATED}"
+    runs: dict[bool, list[Record]] = {False: [], True: []}
+    with tempfile.TemporaryDirectory() as scratch:
+        if pair.endswith(GENERATED):
+            folder = Path(scratch) / "pair"
+            write_openea(generate(SHAPES[pair.removesuffix(GENERATED)], 0), folder)
+        else:
+            folder, _ = folder_of(arguments.data, pair)
+        asked = ["align", str(folder), "--seeds-share", str(SEEDS_SHARE), "--device", "cpu"]
+        asked += ["--preset", arguments.preset, "--quiet"]
+        for number in range(2):
+            for is_busy, found in runs.items():
+                out = Path(scratch) / f"run-{number}-{is_busy}"
+                with busy_processes(arguments.beside if is_busy else 0):
+                    found.append(ran([*asked, "--out", str(out)]))
+    alone, beside = (min(found, key=lambda each: each["seconds"]) for found in runs.values())
+    own: Record = {"part": "busy", "size": pair, "preset": arguments.preset}
+    own |= {"beside": arguments.beside, **beside}
+    own |= {f"alone_{name}": alone[name] for name in ("seconds", "cpu_seconds")}
+    yield own | {"ratio": beside["seconds"] / alone["seconds"]}
+
+
+def start(_: argparse.Namespace) -> Measured:
+    """The median of ten starts of the command, after one that fills the cache of files."""
+    for asked in (["--version"], ["--help"], ["align", "--help"]):
+        found = [ran(asked) for _ in range(11)][1:]
+        own: Record = {"part": "start", "size": " ".join(asked), "host_bytes": None}
+        for name in ("seconds", "cpu_seconds"):
+            own[name] = statistics.median(each[name] for each in found)
+        yield own
+
+
+def ran(asked: Sequence[str]) -> Record:
+    """The costs of a command that succeeds; its memory, if it is more than that of this process."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clusterea", *asked], stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"clusterea {' '.join(asked)}: exit code {process.returncode}.")
+    spent = usage.ru_utime + usage.ru_stime
+    return {"seconds": seconds, "cpu_seconds": spent, "host_bytes": usage.ru_maxrss * 1024}
+
+
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """As many processes that never wait."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def written(count: Pair[int]) -> str:
@@ -412,6 +489,8 @@ PARTS: dict[str, Callable[[argparse.Namespace], Measured]] = {
     "neighbors": neighbors,
     "evaluate": evaluate_links,
     "recall": recall,
+    "busy": busy,
+    "start": start,
 }
 
 
@@ -424,13 +503,15 @@ def main() -> None:
     parser.add_argument("--model", default="dual-amn", help="of train")
     parser.add_argument("--steps", type=int, default=50, help="of train")
     parser.add_argument("--approximate", type=int, metavar="N", help="of neighbors")
-    parser.add_argument("--data", type=Path, help="the folder of the pair, of recall")
-    parser.add_argument("--pair", default="debian-1m", help="of recall")
+    parser.add_argument("--data", type=Path, help="the folder of the pair, of recall and busy")
+    parser.add_argument("--pair", help="of recall and busy")
+    parser.add_argument("--preset", default="fast", help="of busy")
+    parser.add_argument("--beside", type=int, default=2, metavar="N", help="of busy")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="STAGE.FIELD=V")
     parser.add_argument("--device", default=DEVICE, choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, default=RESULTS / "speed.jsonl")
     arguments = parser.parse_args()
-    on_host = {"read", "generate", "names", "recall"}
+    on_host = {"read", "generate", "names", "recall", "busy", "start"}
     for part in arguments.parts:
         device = torch.device("cpu" if part in on_host else arguments.device)
         for found in PARTS[part](arguments):

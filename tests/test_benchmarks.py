@@ -6,6 +6,7 @@ import importlib
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -260,6 +261,39 @@ def test_the_speed_of_names_is_measured(benchmarks: dict[str, ModuleType]) -> No
     assert (found["part"], found["size"], found["dimensions"]) == ("names", "500x500", 512)
     assert found["vector_bytes"] == 1000 * 512 * 4
     assert found["host_bytes"] > found["beyond_bytes"] > 0
+
+
+def test_busy_runs_alternate_with_idle_ones(
+    benchmarks: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speed, beside, runs = benchmarks["speed"], [], iter([10.0, 21.0, 9.0, 18.0])
+
+    @contextmanager
+    def busy_processes(count: int) -> Iterator[None]:
+        beside.append(count)
+        yield
+
+    def ran(asked: list[str]) -> dict[str, float]:
+        assert (Path(asked[1]) / "ent_links").is_file()
+        return {"seconds": next(runs), "cpu_seconds": 8.0, "host_bytes": 1e9}
+
+    monkeypatch.setattr(speed, "busy_processes", busy_processes)
+    monkeypatch.setattr(speed, "ran", ran)
+    asked = Namespace(data=None, pair="demo-generated", preset="fast", beside=2)
+    (found,) = speed.busy(asked)
+    assert beside == [0, 2, 0, 2]
+    assert (found["size"], found["preset"], found["beside"]) == ("demo-generated", "fast", 2)
+    assert (found["alone_seconds"], found["seconds"], found["ratio"]) == (9.0, 18.0, 2.0)
+
+
+def test_the_costs_of_a_command(benchmarks: dict[str, ModuleType]) -> None:
+    speed = benchmarks["speed"]
+    with speed.busy_processes(1):
+        found = speed.ran(["--version"])
+    assert found["seconds"] > 0
+    assert found["cpu_seconds"] > 0
+    with pytest.raises(SystemExit, match="exit code 2"):
+        speed.ran(["unknown"])
 
 
 class TestReview:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clusterea.threads import set_thread_defaults
 from clusterea.version import __version__
 
 TYPE_CHECKING = False  # instead of importing `typing`, which is slow
@@ -36,6 +37,8 @@ __all__ = [
     "fuse",
     "load",
 ]
+
+set_thread_defaults()  # before anything loads torch
 
 # These names are imported when they are first used, so that the command line starts fast.
 _HOMES = {

@@ -6,12 +6,13 @@ The name is included to detect files that were swapped.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from clusterea.threads import available_cpus
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +29,7 @@ def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
         tensor = tensors[key]
         heads.append(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
         chunks += _chunks(tensor)
-    threads = min(len(chunks), os.cpu_count() or 1, 8)
+    threads = min(len(chunks), available_cpus(), 8)
     if threads > 1:  # zlib releases Python's lock
         with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(zlib.crc32, chunks))

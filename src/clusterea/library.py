@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -29,6 +31,7 @@ from clusterea.pipeline import align as run_stages
 from clusterea.pipeline.result import numbered
 from clusterea.review.answers import answers_of
 from clusterea.run_lock import run_lock
+from clusterea.threads import are_excessive, available_cpus
 from clusterea.types import (
     AlignmentTask,
     Benchmark,
@@ -49,6 +52,24 @@ if TYPE_CHECKING:
 
 # Errors name arguments here; the command line uses `load_data`, whose errors name options.
 load = names_arguments(load_data)
+
+
+@contextmanager
+def _within_quota() -> Iterator[None]:
+    """Takes only as many threads as the quota allows, where torch was loaded before this package.
+
+    Afterwards torch has as many as before. `set_thread_defaults` is for the other order.
+    """
+    torch: Any = sys.modules.get("torch")
+    threads = 0 if torch is None else torch.get_num_threads()
+    if not are_excessive(threads):
+        yield
+        return
+    torch.set_num_threads(available_cpus())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @overload
@@ -111,6 +132,7 @@ def align(
 
 
 @names_arguments
+@_within_quota()
 def align(
     source: Benchmark | AlignmentTask | GraphSource,
     target: GraphSource | None = None,
@@ -219,6 +241,7 @@ def _text(value: object) -> str:
 
 
 @names_arguments
+@_within_quota()
 def fuse(
     source: ArrayLike | Tensor,
     target: ArrayLike | Tensor,

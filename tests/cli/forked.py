@@ -18,8 +18,9 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     [
         *("torch", "torch._dynamo", "bokeh.embed", "bokeh.plotting", "pyarrow.parquet"),
-        *("clusterea.cli", "clusterea.training", "clusterea.models", "clusterea.samplers"),
-        *("clusterea.fusion", "clusterea.matching", "clusterea.evaluation.overlap"),
+        *("clusterea.cli", "clusterea.cli.answers", "clusterea.cli.plan", "clusterea.cli.progress"),
+        *("clusterea.training", "clusterea.models", "clusterea.samplers", "clusterea.fusion"),
+        *("clusterea.matching", "clusterea.evaluation.overlap", "clusterea.pipeline"),
         *("clusterea.report", "clusterea.export"),
     ]
 )

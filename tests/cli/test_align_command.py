@@ -33,7 +33,6 @@ from clusterea.config import Config, preset
 from clusterea.types.alignment import ENOUGH_SEEDS, NOT_CALIBRATED
 from conftest import Ran
 
-ALIGN = import_module("clusterea.cli.align")  # the package's `align` is the command
 PLAN = import_module("clusterea.cli.plan")
 OUTPUTS = {
     "alignment.tsv",
@@ -338,7 +337,7 @@ class TestSaid:
             warnings.showwarning("torch says", UserWarning, "torch.py", 1)
 
         monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        monkeypatch.setattr(ALIGN, "limit_memory", warns)
+        monkeypatch.setattr("clusterea.pipeline.memory.limit_memory", warns)
         told = events(aligned(pair, run, "--json", "--memory", "1kB").err)
         messages = [each["message"] for each in told if each["event"] == "warning"]
         assert messages[0].startswith("This may not fit into 1000 B. ")
@@ -736,7 +735,7 @@ class TestRefused:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError("ours")
 
-        monkeypatch.setattr(ALIGN, "run_in_folder", broken)
+        monkeypatch.setattr("clusterea.pipeline.run_in_folder", broken)
         with pytest.raises(ZeroDivisionError):  # which Python ends with 1 and a traceback
             clusterea_command("align", pair, "--out", tmp_path / "run", *SHARE, *PAPER)
 

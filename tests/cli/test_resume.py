@@ -349,7 +349,7 @@ class TestStopped:
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(import_module("clusterea.cli.align"), "run_in_folder", interrupted)
+        monkeypatch.setattr("clusterea.pipeline.run_in_folder", interrupted)
         ran = command("align", pair, "--out", tmp_path, *SHARE, *PAPER, "--json")
         assert ran.code == 130
         assert events(ran.err) == [{"event": "stopped"}]
@@ -357,11 +357,11 @@ class TestStopped:
     @pytest.mark.parametrize(
         ("asked", "place"),
         [
-            (["align", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
-            (["info", "{pair}"], "clusterea.cli.data_options.load"),
-            (["train", "{pair}", "--out", "{out}"], "clusterea.cli.data_options.load"),
-            (["match", "{out}"], "clusterea.cli.match.load_run"),
-            (["datasets", "list"], "clusterea.cli.datasets.is_fetched"),
+            (["align", "{pair}", "--out", "{out}"], "clusterea.data.load"),
+            (["info", "{pair}"], "clusterea.data.load"),
+            (["train", "{pair}", "--out", "{out}"], "clusterea.data.load"),
+            (["match", "{out}"], "clusterea.pipeline.load_run"),
+            (["datasets", "list"], "clusterea.data.datasets.is_fetched"),
         ],
         ids=lambda value: value[0] if isinstance(value, list) else "",
     )

@@ -9,25 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from clusterea.cli.answers import with_answers
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.plan import described_plan, one_sided_seeds, plan, shortages
-from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
-from clusterea.graph.common_structure import structure_problems
-from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
-from clusterea.pipeline.memory import largest_batch, limit_memory
-from clusterea.pipeline.outputs import described_confidence
 from clusterea.sizes import parse_size
-from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
-    from clusterea.types import Alignment, AlignmentTask, Metrics
+    import torch
+
+    from clusterea.types import Alignment, AlignmentTask, Benchmark, Metrics
+    from clusterea.workspace import Workspace
 
 
 @locks_run
@@ -113,6 +108,14 @@ def align(
     Trains embeddings, splits the graphs into mini-batches, fuses similarities and matches entities.
     Evaluates the result if there are test links. Run again, it computes only what is missing.
     """
+    from clusterea.cli.answers import with_answers
+    from clusterea.cli.plan import one_sided_seeds, plan, shortages
+    from clusterea.cli.progress import watcher
+    from clusterea.graph.common_structure import structure_problems
+    from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
+    from clusterea.pipeline.memory import largest_batch, limit_memory
+    from clusterea.workspace import Workspace, task_key
+
     check_bounds(least, top)
     torch_device = choose_device(device)
     named = None if samplers is None else listed(samplers)
@@ -145,11 +148,7 @@ def align(
         *structure_problems(task),
     ]
     if dry_run:
-        if as_json:
-            show_result({**described_plan(benchmark, config, torch_device), "warnings": problems})
-        else:
-            lines = [plan(benchmark, config, torch_device), *map(escape, problems)]
-            OUTPUT.print("\n".join(lines), soft_wrap=True)
+        _print_plan(benchmark, config, torch_device, problems, as_json=as_json)
         return
     if not is_quiet:
         ERRORS.print(plan(benchmark, config, torch_device), soft_wrap=True)
@@ -180,10 +179,29 @@ def align(
         print_result(workspace.folder, result.alignment, metrics, quiet=quiet)
 
 
+def _print_plan(
+    benchmark: Benchmark,
+    config: Config,
+    device: torch.device,
+    problems: list[str],
+    *,
+    as_json: bool,
+) -> None:
+    from clusterea.cli.plan import described_plan, plan
+
+    if as_json:
+        show_result({**described_plan(benchmark, config, device), "warnings": problems})
+        return
+    lines = [plan(benchmark, config, device), *map(escape, problems)]
+    OUTPUT.print("\n".join(lines), soft_wrap=True)
+
+
 def _described_result(
     workspace: Workspace, alignment: Alignment, metrics: Metrics | None
 ) -> dict[str, Any]:
     """The result as `--json` prints it."""
+    from clusterea.pipeline.outputs import described_confidence
+
     names = {
         "alignment": "alignment.tsv",
         "unmatched_source": "unmatched_source.tsv",

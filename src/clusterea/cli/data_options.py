@@ -8,17 +8,24 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS
-from clusterea.data import FORMATS, load
 from clusterea.errors import shown_path
 from clusterea.sizes import parse_size
-from clusterea.types import Benchmark
 
+if TYPE_CHECKING:
+    from clusterea.types import Benchmark
+
+# Those of `clusterea.data.FORMATS`, which is slow to import.
+FORMAT_NAMES = (
+    *("openea", "ids", "dbp1m"),
+    *("ntriples", "turtle", "rdfxml", "nquads", "trig", "n3", "jsonld", "tsv", "csv", "parquet"),
+    *("rdf", "table"),
+)
 _INPUT = "Data"
 _NAMES = "Names and features"
 _SPLIT = "Seeds and test links"
@@ -68,7 +75,7 @@ class DataOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Detected if not given: {', '.join(FORMATS)}.",
+            help=f"Detected if not given: {', '.join(FORMAT_NAMES)}.",
             rich_help_panel=_INPUT,
         ),
     ] = None
@@ -168,6 +175,8 @@ class DataOptions:
 
     def load(self, *, quiet: bool = False) -> Benchmark:
         """Reads the data; unless quiet, prints notes on standard error."""
+        from clusterea.data import load
+
         largest = parse_size(self.max_input_size, "--max-input-size")
         name = escape(shown_path(self.source))
         with nullcontext() if quiet else ERRORS.status(f"Reading {name} …"):

@@ -6,19 +6,10 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.table import Table
 
 from clusterea.cli.console import ERRORS, OUTPUT
 from clusterea.cli.typed import Command, Group
-from clusterea.data.datasets import DATASETS, fetch, is_fetched
 
 datasets = typer.Typer(
     cls=Group,
@@ -31,6 +22,8 @@ datasets = typer.Typer(
 @datasets.command("list", cls=Command)
 def list_datasets() -> None:
     """Lists the datasets, and shows which are downloaded."""
+    from clusterea.data.datasets import DATASETS, is_fetched
+
     table = Table()
     table.add_column("name")
     table.add_column("what it is")
@@ -52,6 +45,17 @@ def fetch_dataset(
 
     The environment variable CLUSTEREA_CACHE sets another cache folder.
     """
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    from clusterea.data.datasets import fetch
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

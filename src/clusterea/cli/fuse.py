@@ -10,12 +10,9 @@ from rich.markup import escape
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
-from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import with_reverse, with_settings
 from clusterea.config.preset import listed
-from clusterea.pipeline import choose_device, load_run, run_in_folder
-from clusterea.workspace import Workspace
 
 
 @locks_run
@@ -38,7 +35,10 @@ def fuse(
     Same as `align` with the settings of the run, changed by these options and stopped after fusion.
     Only what is missing is computed.
     """
+    from clusterea.cli.progress import watcher
+    from clusterea.pipeline import choose_device, load_run, run_in_folder
     from clusterea.samplers import find_sampler
+    from clusterea.workspace import Workspace
 
     torch_device = choose_device(device)
     asked = None if samplers is None else with_reverse(listed(samplers))

@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
-from clusterea.data.synthetic import SHAPES, LabelShape, check_free, write_openea
-from clusterea.data.synthetic import generate as generate_pair
 from clusterea.errors import InputError, unknown_name
-from clusterea.types import Pair
+
+if TYPE_CHECKING:
+    from clusterea.types import Pair
 
 N = TypeVar("N", int, float)
 _PANEL = "Shape (one number for both sides, or SOURCE,TARGET)"
 _LABELS = "Labels (each of the shares implies --labels)"
-_DEFAULT = LabelShape()
+# Those of `SHAPES` and `LabelShape` in `clusterea.data.synthetic`, which is slow to import.
+SHAPE_NAMES = (
+    "demo",
+    *("ids15k-en-fr", "ids15k-en-de", "ids100k-en-fr", "ids100k-en-de"),
+    *("dbp1m-en-fr", "dbp1m-en-de"),
+)
+DEFAULT_SHARES = {"missing": "0.1", "ambiguous": "0.05", "noise": "0.3"}
 
 
 def generate(
     out: Annotated[Path, typer.Argument(help="The folder to write. It must be new or empty.")],
     like: Annotated[
-        str, typer.Option(metavar="NAME", help=f"A named shape: {', '.join(SHAPES)}.")
+        str, typer.Option(metavar="NAME", help=f"A named shape: {', '.join(SHAPE_NAMES)}.")
     ] = "demo",
     entities: Annotated[
         str | None,
@@ -64,7 +70,7 @@ def generate(
         typer.Option(
             metavar="X",
             help="Share of each side's entities that have no label.",
-            show_default=str(_DEFAULT.missing),
+            show_default=DEFAULT_SHARES["missing"],
             rich_help_panel=_LABELS,
         ),
     ] = None,
@@ -73,7 +79,7 @@ def generate(
         typer.Option(
             metavar="X",
             help="Share of entities that have the same label as another entity.",
-            show_default=str(_DEFAULT.ambiguous),
+            show_default=DEFAULT_SHARES["ambiguous"],
             rich_help_panel=_LABELS,
         ),
     ] = None,
@@ -83,7 +89,7 @@ def generate(
             metavar="X",
             help="Share of each side's labels that are changed: a typo, other word order, a word "
             "dropped, or a qualifier such as (band) added.",
-            show_default=str(_DEFAULT.noise),
+            show_default=DEFAULT_SHARES["noise"],
             rich_help_panel=_LABELS,
         ),
     ] = None,
@@ -93,6 +99,9 @@ def generate(
 
     The graphs are incomplete copies of one hidden graph.
     """
+    from clusterea.data.synthetic import SHAPES, LabelShape, check_free, write_openea
+    from clusterea.data.synthetic import generate as generate_pair
+
     if like not in SHAPES:
         raise unknown_name("shape", like, SHAPES)
     if seed < 0:
@@ -143,6 +152,8 @@ def generate(
 
 def _numbers(option: str, text: str, kind: Callable[[str], N]) -> Pair[N]:
     """One number for both sides, or SOURCE,TARGET."""
+    from clusterea.types import Pair
+
     try:
         values = [kind(part) for part in text.split(",")]
     except ValueError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from clusterea.cli.console import OUTPUT, show_result
 from clusterea.cli.data_options import DataOptions, takes_data
-from clusterea.data.statistics import QUANTILES, GraphStatistics, Statistics, describe
+
+if TYPE_CHECKING:
+    from clusterea.data.statistics import GraphStatistics, Statistics
 
 
 @takes_data
@@ -18,6 +20,8 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Shows statistics of two graphs: sizes, degrees, links, and what was left out."""
+    from clusterea.data.statistics import describe
+
     statistics = describe(data.load(quiet=as_json))
     if as_json:
         show_result(statistics.to_dict())
@@ -29,6 +33,8 @@ def info(
 
 
 def _graphs_table(statistics: Statistics) -> Table:
+    from clusterea.data.statistics import QUANTILES
+
     table = Table(title=f"Read as {statistics.format}", title_justify="left")
     table.add_column("")
     table.add_column("source", justify="right")

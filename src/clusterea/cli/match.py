@@ -9,12 +9,9 @@ import typer
 
 from clusterea.cli.align import print_result
 from clusterea.cli.locked import locks_run
-from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, MinConfidence, Run, Seed, Top
 from clusterea.config import MatchingConfig
 from clusterea.config.checks import check_bounds
-from clusterea.pipeline import choose_device, load_run, run_in_folder
-from clusterea.workspace import Workspace
 
 
 @locks_run
@@ -45,6 +42,10 @@ def match(
     Same as `align` with the settings of the run, changed by these options. Only what is missing is
     computed.
     """
+    from clusterea.cli.progress import watcher
+    from clusterea.pipeline import choose_device, load_run, run_in_folder
+    from clusterea.workspace import Workspace
+
     check_bounds(least, top)
     asked: dict[str, Any] = {"method": method, "abstain": abstain, "seed": seed}
     asked = {name: value for name, value in asked.items() if value is not None}

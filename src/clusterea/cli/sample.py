@@ -11,11 +11,8 @@ from rich.table import Table
 
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
-from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import SamplingConfig, with_settings
-from clusterea.pipeline import choose_device, load_run, run_in_folder
-from clusterea.workspace import Workspace
 
 if TYPE_CHECKING:
     from clusterea.evaluation.overlap import Overlap
@@ -64,8 +61,11 @@ def sample(
     test links, the share that stays together is printed. Same as `align` with the settings of the
     run, changed by these options and stopped after sampling.
     """
+    from clusterea.cli.progress import watcher
     from clusterea.evaluation.overlap import overlap
+    from clusterea.pipeline import choose_device, load_run, run_in_folder
     from clusterea.samplers import find_sampler
+    from clusterea.workspace import Workspace
 
     find_sampler(sampler)  # refuse an unknown name before reading the run
     asked: dict[str, Any] = {

@@ -9,16 +9,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clusterea.cli.answers import with_answers
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import Device
 from clusterea.config import LABEL_PROPAGATION, Config, preset, training_config, with_settings
 from clusterea.errors import InputError
-from clusterea.pipeline import choose_device, run_in_folder
-from clusterea.workspace import Workspace, task_key
 
 
 @locks_run
@@ -56,7 +52,11 @@ def train(
     Same as `align --preset paper` with one encoder, stopped after training. `sample`, `fuse` and
     `match` continue the run. If training was stopped, the same command continues it.
     """
+    from clusterea.cli.answers import with_answers
+    from clusterea.cli.progress import watcher
     from clusterea.models import check_model
+    from clusterea.pipeline import choose_device, run_in_folder
+    from clusterea.workspace import Workspace, task_key
 
     check_model(model)  # refuse an unknown name before reading the data
 

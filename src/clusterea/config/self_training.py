@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusterea.config.checks import check_least
 from clusterea.errors import InputError
-from clusterea.types import Pair
+
+if TYPE_CHECKING:
+    from clusterea.types import Pair
 
 
 @dataclass(frozen=True, slots=True)
