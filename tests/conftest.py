@@ -21,6 +21,14 @@ settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # the suite was started with nohup or `&`
     signal.signal(signal.SIGINT, signal.default_int_handler)  # commands that it starts inherit this
 
+LONGEST = "test_documents.py"  # runs the tutorial
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Starts with the longest test, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != LONGEST)
+
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
