@@ -94,8 +94,11 @@ class TestWidths:
         assert widths(preset("fast", 300)) == [512, 512]
 
     def test_of_each_fold_where_there_are_rounds(self) -> None:
-        assert widths(in_rounds()) == [96, 48, 96, 48]
-        assert widths(in_rounds("self_training.trained_rounds=2")) == 4 * [96, 48]
+        assert widths(in_rounds()) == [96, 96, 48, 48]
+        assert widths(in_rounds("self_training.trained_rounds=2")) == 2 * [96, 96, 48, 48]
+        assert widths(in_rounds("self_training.trained_rounds=3", "self_training.rounds=4")) == (
+            2 * [96, 96, 48, 48]
+        )
         assert widths(in_rounds("self_training.folds=1")) == [96, 48]
         assert widths(in_rounds("self_training.rounds=0")) == [96, 48]
 

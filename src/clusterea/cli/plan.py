@@ -18,7 +18,8 @@ from clusterea.config import (
 from clusterea.files import free_space, readable_size
 from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
-from clusterea.pipeline.memory import expected_disk, expected_memory, num_passes, widths
+from clusterea.pipeline.memory import expected_disk, expected_memory, widths
+from clusterea.pipeline.rounds import Rounds
 
 if TYPE_CHECKING:
     import torch
@@ -166,7 +167,7 @@ def _rounds(task: AlignmentTask, config: Config) -> list[str]:
 
 def _num_rounds(task: AlignmentTask, config: Config) -> int:
     """The rounds of self-training; where seeds are few, at most."""
-    return (num_passes(task, config, trained=False) - 1) // config.self_training.folds
+    return Rounds.of(task, config).most
 
 
 def _calibration(task: AlignmentTask, config: Config) -> str:
@@ -226,11 +227,12 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
     kind = device.type
     sizes = [graph.num_entities for graph in task.graphs]
     seconds = 0.0
-    for encoder in config.encoders():
-        passes = num_passes(task, config, trained=not isinstance(encoder, PropagationConfig))
+    passes = Rounds.of(task, config).passes()
+    for number, encoder in enumerate(config.encoders()):
+        times = sum(each.lessons for each in passes if number in dict(each.encoders))
         if isinstance(encoder, PropagationConfig):
             numbers = sum(sizes) * (encoder.dimension + encoder.features)
-            seconds += passes * numbers * SECONDS_A_LABEL[kind]
+            seconds += times * numbers * SECONDS_A_LABEL[kind]
             continue
         epochs = encoder.epochs
         # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
@@ -240,7 +242,7 @@ def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float
             epochs = config.self_training.epochs or epochs
             learned = max(2 * learned, min(sizes) // 2)
         seeds = min(encoder.seeds_per_step or learned, learned)
-        steps = epochs * passes * -(-learned // max(seeds, 1))
+        steps = epochs * times * -(-learned // max(seeds, 1))
         touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
         seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
     fusions = 1 + _num_rounds(task, config)

@@ -11,9 +11,9 @@ from clusterea.config import (
     EncoderConfig,
     PropagationConfig,
     SamplingConfig,
-    TrainingConfig,
 )
 from clusterea.pipeline.learning import num_held_out
+from clusterea.pipeline.rounds import Rounds, encodings
 from clusterea.types import AlignmentTask, Benchmark
 
 if TYPE_CHECKING:
@@ -46,19 +46,6 @@ def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
     return 2 if temperature >= 2 / WIDEST else 4
 
 
-def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
-    """How many times an encoder runs at most: in the first pass, and in each fold of a round."""
-    rounds = config.self_training
-    has_labels = any(isinstance(each, PropagationConfig) for each in config.encoders())
-    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 0
-    is_few = rounds.are_few(len(task.all_seeds), task.num_entities)
-    if not rounds.rounds or not (last or is_few):
-        return 1
-    if trained and has_labels:
-        return last * rounds.folds
-    return 1 + (rounds.rounds if is_few else last) * rounds.folds
-
-
 def content_widths(config: Config, task: AlignmentTask | None) -> list[int]:
     """The dimensions of the vectors of names, features and translated names."""
     if task is None:
@@ -75,19 +62,9 @@ def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
     """
     from clusterea.models import output_width
 
-    rounds, encoders = config.self_training, config.encoders()
-    own = [output_width(each) for each in encoders]
-    is_few = task is None or rounds.are_few(len(task.all_seeds), task.num_entities)
-    contents = content_widths(config, task)
-    if not rounds.rounds or not (is_few or config.has_trained):
-        return own + contents
-    if is_few and rounds.features:
-        own = [
-            rounds.features if isinstance(each, PropagationConfig) else width
-            for each, width in zip(encoders, own, strict=True)
-        ]
-    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 1
-    return own * (rounds.folds * last) + contents
+    rounds = Rounds(config, has_few=True) if task is None else Rounds.of(task, config)
+    own = [output_width(each) for each in rounds.compared()]
+    return own + content_widths(config, task)
 
 
 def largest_batch(
@@ -154,28 +131,22 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
 
 def expected_disk(benchmark: Benchmark, config: Config) -> int:
     """The bytes that a run's folder is likely to take."""
+    from clusterea.models import output_width
+
     task = benchmark.task
     sizes = [graph.num_entities for graph in task.graphs]
     entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
     names = int(sum(side.arrow.nbytes for side in benchmark.names))
     data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
     num_fits = len(num_held_out(task, config))
-    folds = config.self_training.folds
-    own = widths(config, task)[: len(config.encoders())]
-    embeddings, fusions = 0, 1
-    for encoder, width in zip(config.encoders(), own, strict=True):
-        is_trained = isinstance(encoder, TrainingConfig)
-        passes = num_passes(task, config, trained=is_trained)
-        embeddings += num_fits * 4 * width * entities * passes
-        if passes > 1:
-            fusions = max(fusions, 1 + (passes - 1) // folds)
-    passes = max(1, fusions)  # each translates names anew
+    passes = Rounds.of(task, config).passes()
+    embeddings = num_fits * 4 * entities * sum(map(output_width, encodings(passes)))
     translated = (
         config.names.dimensions if task.names is not None and config.names.translates else 0
-    )
-    contents = sum(content_widths(config, task)) + (num_fits * passes - 1) * translated
+    )  # anew in each pass
+    contents = sum(content_widths(config, task)) + (num_fits * len(passes) - 1) * translated
     embeddings += 4 * entities * contents
-    fusions = num_fits * fusions + (num_fits > 1)
+    fusions = num_fits * len(passes) + (num_fits > 1)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:
         cells = config.fusion.candidates * sum(task.num_undecided)
