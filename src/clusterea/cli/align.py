@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,7 @@ from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
 from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
-from clusterea.pipeline.memory import largest_batch, limit_memory
+from clusterea.pipeline.memory import memory_limit, within
 from clusterea.pipeline.outputs import described_confidence
 from clusterea.sizes import parse_size
 from clusterea.workspace import Workspace, task_key
@@ -72,7 +72,8 @@ def align(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Memory limit, such as 20GiB: of the GPU, or of the host if there is none.",
+            help="Most memory to take, such as 20GiB: of the GPU, or of the host if there is none. "
+            "Refused if it can't be kept.",
         ),
     ] = None,
     decisions: Annotated[
@@ -120,12 +121,16 @@ def align(
 
     def configured(task: AlignmentTask | None) -> Config:
         entities = max(graph.num_entities for graph in task.graphs) if task is not None else 0
-        choose = partial(preset, preset_name, entities, model=model, samplers=named, seed=seed)
-        config = choose(settings=settings or [])
-        if allowed is None:
-            return config
-        bound = f"sampling.max_batch={largest_batch(allowed, torch_device, config, task)}"
-        return choose(settings=[bound, *(settings or [])])
+
+        def choose(first: Sequence[str]) -> Config:
+            given = [*first, *(settings or [])]
+            return preset(
+                preset_name, entities, model=model, samplers=named, seed=seed, settings=given
+            )
+
+        if task is None or allowed is None:
+            return choose([])
+        return within(choose, task, torch_device, allowed)
 
     check_names(configured(None))  # refuse unknown names before reading the data
     workspace = Workspace(out)
@@ -140,7 +145,7 @@ def align(
     starts_over = full or overwrite
     previous = None if starts_over else find_previous(workspace, task, config, torch_device)
     problems = [
-        *shortages(benchmark, config, torch_device, allowed, out),
+        *shortages(benchmark, config, torch_device, out, is_limited=allowed is not None),
         *one_sided_seeds(benchmark),
         *structure_problems(task),
     ]
@@ -157,9 +162,8 @@ def align(
             ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:
         show_warning(problem)
-    if allowed is not None:
-        limit_memory(torch_device, allowed)
-    with watcher(quiet=quiet, json_lines=as_json) as observer:
+    limit = memory_limit(torch_device, allowed)
+    with limit, watcher(quiet=quiet, json_lines=as_json) as observer:
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
             workspace,

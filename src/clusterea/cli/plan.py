@@ -69,16 +69,23 @@ def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
 
 
 def shortages(
-    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None, out: Path
+    benchmark: Benchmark,
+    config: Config,
+    device: torch.device,
+    out: Path,
+    *,
+    is_limited: bool = False,
 ) -> list[str]:
-    """Warnings that memory or disk may not suffice, and what to do about it."""
+    """Warnings that memory or disk may not suffice, and what to do about it.
+
+    With a limit on memory, a run that does not fit is refused; no warning is needed.
+    """
     found = []
     if expected_disk(benchmark, config) > free_space(out):
         free_disk = readable_size(free_space(out))
         found.append(f"The disk of {out} has {free_disk} free, which may be too little.")
-    expected = expected_memory(benchmark.task, config, device)
-    needed = expected.gpu if device.type == "cuda" else expected.host
-    free = allowed or available(device)
+    needed = expected_memory(benchmark.task, config, device).on(device)
+    free = None if is_limited else available(device)
     if free is not None and needed > free:
         found.append(_advice(benchmark.task, config, device, free))
     return found
@@ -182,8 +189,7 @@ def _advice(task: AlignmentTask, config: Config, device: torch.device, free: int
     problem = f"This may not fit into {readable_size(free)}."
 
     def fits(changed: Config) -> bool:
-        needed = expected_memory(task, changed, device)
-        return (needed.gpu if device.type == "cuda" else needed.host) <= free
+        return expected_memory(task, changed, device).on(device) <= free
 
     tries: list[tuple[str, str, Sequence[int], int | None]] = []
     if config.samplers:

@@ -106,3 +106,9 @@ class Rounds:
 def encodings(passes: Sequence[Pass]) -> list[EncoderConfig]:
     """The settings of each embedding that these passes make."""
     return [encoder for each in passes for _, encoder in each.encoders for _ in range(each.lessons)]
+
+
+def stage_label(stage: str, round_number: int, fit: int) -> str:
+    """The name of a stage in a round and fit, as an observer gets it."""
+    of_fit = f", fit {fit + 1}" if fit else ""
+    return f"{stage}, round {round_number}{of_fit}" if round_number else f"{stage}{of_fit}"

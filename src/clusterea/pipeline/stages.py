@@ -34,7 +34,7 @@ from clusterea.pipeline.matched import as_tensor, matched, tie_keys_on
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
 from clusterea.pipeline.previous import Previous
-from clusterea.pipeline.rounds import Rounds
+from clusterea.pipeline.rounds import Rounds, stage_label
 from clusterea.pipeline.store import Made, Store, read
 from clusterea.types import (
     NO_ENTITIES,
@@ -533,8 +533,7 @@ def _by_fit(similarities: Sequence[Made[Similarity]]) -> dict[str, str]:
 
 
 def _label(stage: str, lesson: Lesson) -> str:
-    fit = f", fit {lesson.fit + 1}" if lesson.fit else ""
-    return f"{stage}, round {lesson.round}{fit}" if lesson.round else f"{stage}{fit}"
+    return stage_label(stage, lesson.round, lesson.fit)
 
 
 def _others(size: int, never_linked: IntArray, taken: IntArray) -> Tensor:
