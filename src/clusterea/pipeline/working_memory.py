@@ -27,6 +27,7 @@ STATE_COPIES = 5  # of the states of all nodes that a step reads, with gradients
 NODE_COPIES = 8  # of the outputs of a block in inference
 STEP_MESSAGES, MESSAGES = 3, 4  # copies of the messages of a chunk of edges, with gradients or not
 ROW_COPIES = 3  # of the rows of the entity table that a step reads
+BATCH_SHARE = 0.9  # of its cells that the largest mini-batch has, at most, in practice
 EDGE_BYTES = 100  # of an edge in a block
 TRAINING_BYTES = 90 * MEBI  # libraries that training loads
 XGBOOST_BYTES = 200 * MEBI
@@ -288,7 +289,7 @@ def _local(sizes: Sizes, held: int, row: int) -> Need:
     parts = PART_BYTES * sizes.cells()
     own = (source + target) * row
     wide = 2 * own if sizes.on == "cpu" else 0
-    matrix = source * target * cell
+    matrix = int(BATCH_SHARE * source * target * cell)
     slab, least = _block("best cells", source * target, sizes, 8)
     batch = held + kept + parts + own
     return _largest(
