@@ -258,6 +258,14 @@ class TestExpected:
                 assert 0.99 * measured <= getattr(found, kind) <= 1.45 * measured, (record, kind)
 
 
+def test_a_limit_is_what_is_expected_at_most() -> None:
+    expected = Expected(100, 50, 60, 30)
+    assert expected.within(CPU, None) == expected
+    assert expected.within(CPU, 70) == Expected(70, 50, 60, 30)
+    assert expected.within(CUDA, 70) == expected
+    assert expected.within(CUDA, 40) == Expected(100, 40, 60, 30)
+
+
 class TestWithin:
     def chosen(self, task: AlignmentTask, device: torch.device, allowed: int) -> Config:
         return within(lambda first: quick("sampling.num_batches=1", *first), task, device, allowed)

@@ -39,6 +39,7 @@ LEAST_BATCH = 1000  # entities of a side: mini-batches are made no smaller to sa
 BASE_BYTES = {"cpu": 390 * MEBI, "cuda": 2450 * MEBI}  # interpreter, libraries, and CUDA's own
 GPU_BYTES = 256 * MEBI  # that CUDA's libraries work in
 TRIPLE_BYTES, ENTITY_BYTES = 200, 500  # of the data as read, with names
+LEAST_ROOM = 1.04  # of the smallest limit
 SLACK = 1.12  # of what a stage takes: memory that is freed is not free at once
 
 
@@ -123,6 +124,14 @@ class Expected:
         """The peak on the device that a limit is about."""
         return self.gpu if device.type == "cuda" else self.host
 
+    def within(self, device: torch.device, allowed: int | None) -> Expected:
+        """The same with a limit on the device, which is kept."""
+        if allowed is None:
+            return self
+        if device.type == "cuda":
+            return replace(self, gpu=min(self.gpu, allowed))
+        return replace(self, host=min(self.host, allowed))
+
     def least_on(self, device: torch.device) -> int:
         """The smallest limit on the device that can be kept."""
         return self.least_gpu if device.type == "cuda" else self.least_host
@@ -154,9 +163,14 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     return Expected(
         max(each.most for each in host),
         max(each.most for each in gpu),
-        max(each.fewest for each in host),
-        max(each.fewest for each in gpu),
+        max(_least(each) for each in host),
+        max(_least(each) for each in gpu),
     )
+
+
+def _least(need: Need) -> int:
+    """With the smallest blocks, and some room: so little is estimated less well."""
+    return min(need.most, int(LEAST_ROOM * need.fewest))
 
 
 def within(

@@ -22,7 +22,7 @@ PART_BYTES = 40  # of a cell of a view while parts are joined
 SUM_BYTES = 64  # of a cell while two views are added
 MATCHED_BYTES = 90  # of a cell while links are chosen
 CELLS_SHARE = 0.85  # cells of a view, as a share of the candidates of all entities
-STEP_COPIES = 12  # of the outputs of a training step, with gradients
+STEP_COPIES = 15  # of the outputs of a training step, with gradients
 STATE_COPIES = 5  # of the states of all nodes that a step reads, with gradients
 NODE_COPIES = 8  # of the outputs of a block in inference
 STEP_MESSAGES, MESSAGES = 3, 4  # copies of the messages of a chunk of edges, with gradients or not
@@ -139,26 +139,18 @@ def _training(stage: Planned, sizes: Sizes) -> Need:
     assert isinstance(encoder, TrainingConfig)
     nodes, width = sizes.entities, width_of([encoder])
     states = 8 * encoder.dimension if width > encoder.dimension else 4 * encoder.dimension
-    asked = min(encoder.seeds_per_step or stage.pairs, stage.pairs)
+    asked, drawn = _asked(stage), drawn_nodes(stage, sizes)
+    loss = 2 * asked * drawn * (8 if sizes.on == "cpu" else 12)
     if encoder.loss == "margin":
-        drawn = 2 * asked * (1 + encoder.negatives_per_seed)
         loss = 4 * width * 6 * drawn
-    else:
-        others = [max(side - stage.pairs, 0) for side in sizes.sides]
-        wanted = encoder.negatives_per_step
-        drawn = 2 * asked + sum(side if wanted is None else min(side, wanted) for side in others)
-        drawn = nodes if wanted is None else min(drawn, nodes)
-        loss = 2 * asked * drawn * (8 if sizes.on == "cpu" else 12)
-    fanout = sizes.degree if encoder.fanout is None else min(encoder.fanout, sizes.degree)
-    reached = [nodes] * 4 if encoder.fanout is None else _reached(drawn, fanout, nodes)
-    outputs = reached[0] * 4 * width
+    reached, fanout = reached_nodes(stage, sizes)
     table = 3 * 4 * encoder.dimension * nodes
     graph = 60 * sizes.edges + (TRAINING_BYTES if sizes.on == "cpu" else 0)
-    step = loss + STEP_COPIES * outputs + STATE_COPIES * reached[2] * states
+    step = loss + STEP_COPIES * reached[0] * 4 * width + STATE_COPIES * reached[2] * states
     step += int(EDGE_BYTES * reached[2] * fanout) + ROW_COPIES * 4 * encoder.dimension * reached[3]
     step += 4 * STEP_MESSAGES * sizes.usual("edges", reached[1] * fanout * states / 4)
-    at_once = min(nodes, int(sizes.usual("inference", sizes.edges) / max(sizes.degree, 1)))
     heard = sizes.usual("inference", sizes.edges)
+    at_once = min(nodes, int(heard / max(sizes.degree, 1)))
     usual = at_once * NODE_COPIES * 4 * width + EDGE_BYTES * heard
     usual += 4 * MESSAGES * sizes.usual("edges", heard * states / 4)
     result = 4 * width * nodes if sizes.on == "cpu" else 0
@@ -167,12 +159,38 @@ def _training(stage: Planned, sizes: Sizes) -> Need:
     return _largest(Need(graph + table + step), Need(graph + kept, usual, least))
 
 
-def _reached(drawn: int, fanout: float, nodes: int) -> list[int]:
-    """The distinct nodes of a step after 0, 1, 2 and 3 hops, if neighbors were drawn at random."""
-    found = [min(drawn, nodes)]
+def _asked(stage: Planned) -> int:
+    """The seeds of a training step."""
+    assert isinstance(stage.encoder, TrainingConfig)
+    return min(stage.encoder.seeds_per_step or stage.pairs, stage.pairs)
+
+
+def drawn_nodes(stage: Planned, sizes: Sizes) -> int:
+    """The nodes whose outputs a training step computes: of seeds and negatives."""
+    encoder, asked = stage.encoder, _asked(stage)
+    assert isinstance(encoder, TrainingConfig)
+    if encoder.loss == "margin":
+        return 2 * asked * (1 + encoder.negatives_per_seed)
+    wanted = encoder.negatives_per_step
+    if wanted is None:
+        return sizes.entities
+    return 2 * asked + sum(min(max(side - stage.pairs, 0), wanted) for side in sizes.sides)
+
+
+def reached_nodes(stage: Planned, sizes: Sizes) -> tuple[list[int], float]:
+    """The distinct nodes of a training step after 0, 1, 2 and 3 hops, and the edges of a node.
+
+    As if neighbors were drawn at random.
+    """
+    encoder, nodes = stage.encoder, sizes.entities
+    assert isinstance(encoder, TrainingConfig)
+    if encoder.fanout is None:
+        return [nodes] * 4, sizes.degree
+    fanout = min(encoder.fanout, sizes.degree)
+    found = [min(drawn_nodes(stage, sizes), nodes)]
     while len(found) < 4:
         found.append(int(nodes * (1 - math.exp(-found[-1] * (1 + fanout) / max(nodes, 1)))))
-    return found
+    return found, fanout
 
 
 def _names(stage: Planned, sizes: Sizes) -> Need:
