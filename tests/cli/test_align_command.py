@@ -295,7 +295,9 @@ class TestSaid:
         assert told.pop() == {"event": "warning", "message": NOT_CALIBRATED}
         assert [each["event"] for each in told if each["stage"] == "training"] == ["begin", "end"]
         fusion = [each for each in told if each["stage"] == "fusion"]
+        left = fusion[0].pop("seconds_left")
         assert fusion[0] == {"event": "begin", "stage": "fusion"}
+        assert left >= 0
         assert all(
             set(each) == {"event", "stage", "what", "done", "total"} for each in fusion[1:-1]
         )
@@ -568,7 +570,8 @@ class TestDryRun:
         clusterea_command: Command,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("clusterea.cli.plan.PRODUCTS_A_SECOND", {"cpu": 1e4})
+        slow = {"cpu": {"threads": 1, "fusion": {"search": 1e-4}}}
+        monkeypatch.setattr("clusterea.pipeline.cost.constants", lambda: slow)
         command = (
             "align",
             pair,
