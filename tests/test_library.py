@@ -164,6 +164,17 @@ def test_an_unknown_sampler_is_refused_before_any_work(folder: Path, tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
+def test_so_is_a_limit_on_memory_that_cannot_be_kept(folder: Path, tmp_path: Path) -> None:
+    task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
+    with pytest.raises(InputError, match=r"^memory='\d+MiB' is the least memory ") as refused:
+        clusterea.align(task, "fast", settings=FEW, device="cpu", memory=1000, run=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    least = str(refused.value).split("'")[1]
+    result = clusterea.align(task, "fast", settings=FEW, device="cpu", memory=least)
+    free = clusterea.align(task, "fast", settings=FEW, device="cpu")
+    assert torch.equal(result.similarity.values, free.similarity.values)
+
+
 def test_so_is_an_unknown_model(folder: Path, tmp_path: Path) -> None:
     task = clusterea.load(folder / "path/to/openea-folder", seeds_share=0.3).task
     for model in ("dual-anm", "label-propagation,dual-anm"):

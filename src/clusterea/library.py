@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
-from clusterea.config import FusionConfig
+from clusterea.config import Config, FusionConfig
 from clusterea.config import preset as find_preset
 from clusterea.data import load as load_data
 from clusterea.data.features import given_features
@@ -28,9 +28,11 @@ from clusterea.pipeline import (
     run_in_folder,
 )
 from clusterea.pipeline import align as run_stages
+from clusterea.pipeline.memory import memory_limit, within
 from clusterea.pipeline.result import numbered
 from clusterea.review.answers import answers_of
 from clusterea.run_lock import run_lock
+from clusterea.sizes import parse_size
 from clusterea.threads import are_excessive, available_cpus
 from clusterea.types import (
     AlignmentTask,
@@ -44,6 +46,7 @@ from clusterea.types import (
 from clusterea.workspace import Workspace, task_key
 
 if TYPE_CHECKING:
+    import torch
     from numpy.typing import ArrayLike
     from torch import Tensor
 
@@ -84,6 +87,7 @@ def align(
     settings: Mapping[str, object] | Sequence[str] = (),
     seed: int = 0,
     device: str = "auto",
+    memory: int | str | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -103,6 +107,7 @@ def align(
     settings: Mapping[str, object] | Sequence[str] = (),
     seed: int = 0,
     device: str = "auto",
+    memory: int | str | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -125,6 +130,7 @@ def align(
     settings: Mapping[str, object] | Sequence[str] = (),
     seed: int = 0,
     device: str = "auto",
+    memory: int | str | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -148,6 +154,7 @@ def align(
     settings: Mapping[str, object] | Sequence[str] = (),
     seed: int = 0,
     device: str = "auto",
+    memory: int | str | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -180,6 +187,8 @@ def align(
         settings: Other settings, as `{"training.epochs": 10}` or `["training.epochs=10"]`.
         seed: Random seed: same seed, same result.
         device: auto, cpu or cuda.
+        memory: Most memory to take, in bytes or as "20GiB": of the GPU, or of the host if there is
+            none. Raises if it can't be kept.
         run: A folder for the files of `clusterea align --out`; a second call continues the run.
             With new decisions, it is a warm restart: what was trained is kept.
         overwrite: Remove the run in the folder, and start over.
@@ -210,8 +219,36 @@ def align(
         if isinstance(settings, Mapping)
         else settings
     )
-    config = find_preset(preset, larger, model=model, samplers=samplers, seed=seed, settings=given)
+    allowed = None if memory is None else parse_size(str(memory))
     watcher, torch_device = observer or PythonWarnings(), choose_device(device)
+
+    def choose(first: Sequence[str]) -> Config:
+        return find_preset(
+            preset, larger, model=model, samplers=samplers, seed=seed, settings=[*first, *given]
+        )
+
+    config = choose([])
+    check_names(config)  # before anything is written
+    if allowed is not None:
+        config = within(choose, task, torch_device, allowed)
+    with memory_limit(torch_device, allowed):
+        return _aligned(
+            task, benchmark, config, torch_device, watcher, decisions, run, overwrite=overwrite
+        )
+
+
+def _aligned(
+    task: AlignmentTask,
+    benchmark: Benchmark | None,
+    config: Config,
+    torch_device: torch.device,
+    watcher: Observer,
+    decisions: DecisionSource | None,
+    run: str | Path | None,
+    *,
+    overwrite: bool,
+) -> AlignmentResult:
+    """The result in memory, or in a folder; without a benchmark, entities have no names."""
     if run is None and decisions is None:
         result = run_stages(task, config, torch_device, observer=watcher)
         return replace(result, benchmark=benchmark)
@@ -220,7 +257,6 @@ def align(
         data = decided(undecided, decisions or ())
         result = run_stages(data.task, config, torch_device, observer=watcher)
         return replace(result, benchmark=None if benchmark is None else data)
-    check_names(config)  # before the folder is made
     with run_lock(Path(run), "clusterea.align"):
         workspace, claimed = Workspace(Path(run)), task_key(task)
         if not overwrite:

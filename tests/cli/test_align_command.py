@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -293,7 +294,9 @@ class TestSaid:
         assert told.pop() == {"event": "warning", "message": NOT_CALIBRATED}
         assert [each["event"] for each in told if each["stage"] == "training"] == ["begin", "end"]
         fusion = [each for each in told if each["stage"] == "fusion"]
+        left = fusion[0].pop("seconds_left")
         assert fusion[0] == {"event": "begin", "stage": "fusion"}
+        assert left >= 0
         assert all(
             set(each) == {"event", "stage", "what", "done", "total"} for each in fusion[1:-1]
         )
@@ -333,12 +336,14 @@ class TestSaid:
         assert message in event["message"]
 
     def test_warnings_as_json(self, run: Path, pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def warns(*_: object) -> None:
+        def warns(*_: object) -> AbstractContextManager[None]:
             warnings.showwarning("torch says", UserWarning, "torch.py", 1)
+            return nullcontext()
 
         monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        monkeypatch.setattr("clusterea.pipeline.memory.limit_memory", warns)
-        told = events(aligned(pair, run, "--json", "--memory", "1kB").err)
+        monkeypatch.setattr("clusterea.pipeline.memory.memory_limit", warns)
+        monkeypatch.setattr(PLAN, "available", lambda device: 1000)
+        told = events(aligned(pair, run, "--json").err)
         messages = [each["message"] for each in told if each["event"] == "warning"]
         assert messages[0].startswith("This may not fit into 1000 B. ")
         assert messages[1] == "torch says"
@@ -475,7 +480,13 @@ class TestDryRun:
         assert "held out" not in ran.out
         assert not list(tmp_path.iterdir())
 
-    def test_the_plan_as_json(self, pair: Path, tmp_path: Path, clusterea_command: Command) -> None:
+    def test_the_plan_as_json(
+        self,
+        pair: Path,
+        tmp_path: Path,
+        clusterea_command: Command,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
         asked = ["align", pair, "--out", tmp_path / "run", *SHARE, *PAPER, "--dry-run", "--json"]
         ran = clusterea_command(*asked)
         assert (ran.code, ran.err) == (0, "")
@@ -491,8 +502,11 @@ class TestDryRun:
         assert told["warnings"] == []
         assert told["config"]["training"]["dimension"] == 16
         assert not list(tmp_path.iterdir())
-        tight = json.loads(clusterea_command(*asked, "--memory", "1kB").out)
+        monkeypatch.setattr(PLAN, "available", lambda device: 1000)
+        tight = json.loads(clusterea_command(*asked).out)
         assert tight["warnings"][0].startswith("This may not fit into 1000 B. ")
+        limited = json.loads(clusterea_command(*asked, "--memory", "20GiB").out)
+        assert limited["warnings"] == []
 
     def test_in_a_folder_that_is_there_it_changes_nothing(
         self, run: Path, pair: Path, clusterea_command: Command
@@ -532,7 +546,6 @@ class TestDryRun:
             (["--set", "matching.method=mutual"], "Matching   mutual"),
             (["--set", "fusion.views=local-cosine"], "Fusion     50 candidates per entity"),
             (["--memory", "20GiB"], "Expected "),
-            (["--memory", "1kB"], "This may not fit into 1000 B."),
         ],
     )
     def test_the_plan_says_what_was_asked_for(
@@ -556,7 +569,8 @@ class TestDryRun:
         clusterea_command: Command,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("clusterea.cli.plan.PRODUCTS_A_SECOND", {"cpu": 1e4})
+        slow = {"cpu": {"threads": 1, "fusion": {"search": 1e-4}}}
+        monkeypatch.setattr("clusterea.pipeline.cost.constants", lambda: slow)
         command = (
             "align",
             pair,
@@ -641,12 +655,58 @@ class TestDryRun:
 
         monkeypatch.setattr(PLAN, "expected_memory", pretended)
         asked = ["align", pair, "--out", tmp_path, *PAPER, "--dry-run"]
-        limit = ["--set", "sampling.max_batch=65536", "--memory"]
-        ran = clusterea_command(*asked, *limit, "1GB")
+        monkeypatch.setattr(PLAN, "available", lambda device: 10**9)
+        ran = clusterea_command(*asked, "--set", "sampling.max_batch=65536")
         assert "Smaller mini-batches would: --set sampling.max_batch=10000." in ran.out
         wide = ["--set", "training.dimension=128", "--set", "sampling.max_batch=500"]
-        ran = clusterea_command(*asked, *wide, "--memory", "40MB")
+        monkeypatch.setattr(PLAN, "available", lambda device: 4 * 10**7)
+        ran = clusterea_command(*asked, *wide)
         assert "Smaller embeddings would: --set training.dimension=32." in ran.out
+
+
+class TestMemory:
+    """A limit is kept, or the command is refused before any work."""
+
+    LEAST = re.compile(r"--memory=(\d+)MiB is the least memory that this run can keep to")
+
+    @pytest.mark.parametrize("options", [PAPER, ["--preset", "fast"]], ids=["paper", "fast"])
+    def test_one_that_cannot_be_kept_is_refused_and_the_least_one_is_named(
+        self, options: list[str], pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        run = tmp_path / "run"
+        asked = ["align", pair, "--out", run, *SHARE, *options]
+        for more in ([], ["--dry-run"]):
+            ran = clusterea_command(*asked, "--memory", "10MB", *more)
+            assert (ran.code, ran.out) == (2, "")
+            assert not run.exists()
+            named = self.LEAST.search(ran.err)
+            assert named is not None, ran.err
+            assert ran.err.count("\n") == 1
+        assert named is not None
+        least = int(named[1])
+        below = clusterea_command(*asked, "--memory", f"{least - 1}MiB", "--dry-run")
+        assert below.code == 2
+        kept = clusterea_command(*asked, "--memory", f"{least}MiB")
+        assert kept.code == 0, kept.err
+        assert (run / "alignment.tsv").exists()
+
+    def test_a_refusal_leaves_a_run_as_it_is(
+        self, run: Path, pair: Path, clusterea_command: Command
+    ) -> None:
+        before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+        ran = clusterea_command(
+            "align", pair, "--out", run, *SHARE, *PAPER, "--overwrite", "--memory", "10MB"
+        )
+        assert ran.code == 2
+        assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+    def test_the_users_own_bound_on_mini_batches_stays(
+        self, pair: Path, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        asked = ["align", pair, "--out", tmp_path / "run", *SHARE, *PAPER, "--dry-run", "--json"]
+        own = ["--set", "sampling.max_batch=77"]
+        ran = clusterea_command(*asked, "--memory", "20GiB", *own)
+        assert json.loads(ran.out)["config"]["sampling"]["max_batch"] == 77
 
 
 class TestRefused:

@@ -6,7 +6,17 @@ import pytest
 import torch
 
 from clusterea.numerics import block_sizes
-from clusterea.numerics.block_sizes import BLOCK_SIZES, LEAST, available, block_size, fitting_size
+from clusterea.numerics.block_sizes import (
+    BLOCK_SIZES,
+    FOLLOWING,
+    LEAST,
+    available,
+    block_size,
+    fitting_size,
+    host_memory_bound,
+    is_bounded,
+    least_size,
+)
 
 CPU = torch.device("cpu")
 
@@ -27,6 +37,23 @@ def test_free_memory_bounds_a_block(
     monkeypatch.setattr(block_sizes, "available", lambda device: free)
     assert fitting_size("nearest", CPU, 8, beside) == wanted
     assert block_size("nearest", CPU) == 1 << 25
+
+
+def test_a_bound_on_the_process_makes_blocks_smaller() -> None:
+    usual = {name: block_size(name, CPU) for name in BLOCK_SIZES}
+    assert usual == {name: sizes["cpu"] for name, sizes in BLOCK_SIZES.items()}
+    with host_memory_bound(1):  # less than the process has
+        assert is_bounded(CPU)
+        free = available(CPU)
+        assert free is None or free < 0
+        for name, size in usual.items():
+            now = block_size(name, CPU)
+            assert now == (min(size, least_size(FOLLOWING[name])) if name in FOLLOWING else size)
+        assert fitting_size("nearest", CPU, 8) == LEAST
+        assert block_size("inference", CPU, 1 << 16) == 1 << 10
+    with host_memory_bound(1 << 50):
+        assert {name: block_size(name, CPU) for name in BLOCK_SIZES} == usual
+    assert not is_bounded(CPU)
 
 
 def test_every_kind_of_device_has_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,7 +67,8 @@ def align(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Memory limit, such as 20GiB: of the GPU, or of the host if there is none.",
+            help="Most memory to take, such as 20GiB: of the GPU, or of the host if there is none. "
+            "Refused if it can't be kept.",
         ),
     ] = None,
     decisions: Annotated[
@@ -111,9 +112,11 @@ def align(
     from clusterea.cli.answers import with_answers
     from clusterea.cli.plan import one_sided_seeds, plan, shortages
     from clusterea.cli.progress import watcher
+    from clusterea.cli.time_left import TimeLeft
     from clusterea.graph.common_structure import structure_problems
     from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
-    from clusterea.pipeline.memory import largest_batch, limit_memory
+    from clusterea.pipeline.cost import expected_seconds
+    from clusterea.pipeline.memory import memory_limit, within
     from clusterea.workspace import Workspace, task_key
 
     check_bounds(least, top)
@@ -123,12 +126,16 @@ def align(
 
     def configured(task: AlignmentTask | None) -> Config:
         entities = max(graph.num_entities for graph in task.graphs) if task is not None else 0
-        choose = partial(preset, preset_name, entities, model=model, samplers=named, seed=seed)
-        config = choose(settings=settings or [])
-        if allowed is None:
-            return config
-        bound = f"sampling.max_batch={largest_batch(allowed, torch_device, config, task)}"
-        return choose(settings=[bound, *(settings or [])])
+
+        def choose(first: Sequence[str]) -> Config:
+            given = [*first, *(settings or [])]
+            return preset(
+                preset_name, entities, model=model, samplers=named, seed=seed, settings=given
+            )
+
+        if task is None or allowed is None:
+            return choose([])
+        return within(choose, task, torch_device, allowed)
 
     check_names(configured(None))  # refuse unknown names before reading the data
     workspace = Workspace(out)
@@ -143,22 +150,23 @@ def align(
     starts_over = full or overwrite
     previous = None if starts_over else find_previous(workspace, task, config, torch_device)
     problems = [
-        *shortages(benchmark, config, torch_device, allowed, out),
+        *shortages(benchmark, config, torch_device, out, is_limited=allowed is not None),
         *one_sided_seeds(benchmark),
         *structure_problems(task),
     ]
     if dry_run:
-        _print_plan(benchmark, config, torch_device, problems, as_json=as_json)
+        _print_plan(benchmark, config, torch_device, allowed, problems, as_json=as_json)
         return
     if not is_quiet:
-        ERRORS.print(plan(benchmark, config, torch_device), soft_wrap=True)
+        ERRORS.print(plan(benchmark, config, torch_device, allowed), soft_wrap=True)
         if previous is not None:
             ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:
         show_warning(problem)
-    if allowed is not None:
-        limit_memory(torch_device, allowed)
-    with watcher(quiet=quiet, json_lines=as_json) as observer:
+    # A warm restart has fewer stages than the plan.
+    left = TimeLeft(expected_seconds(task, config, torch_device) if previous is None else ())
+    limit = memory_limit(torch_device, allowed)
+    with limit, watcher(quiet=quiet, json_lines=as_json, left=left) as observer:
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
             workspace,
@@ -183,6 +191,7 @@ def _print_plan(
     benchmark: Benchmark,
     config: Config,
     device: torch.device,
+    allowed: int | None,
     problems: list[str],
     *,
     as_json: bool,
@@ -190,9 +199,9 @@ def _print_plan(
     from clusterea.cli.plan import described_plan, plan
 
     if as_json:
-        show_result({**described_plan(benchmark, config, device), "warnings": problems})
+        show_result({**described_plan(benchmark, config, device, allowed), "warnings": problems})
         return
-    lines = [plan(benchmark, config, device), *map(escape, problems)]
+    lines = [plan(benchmark, config, device, allowed), *map(escape, problems)]
     OUTPUT.print("\n".join(lines), soft_wrap=True)
 
 

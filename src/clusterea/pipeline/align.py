@@ -133,16 +133,16 @@ def _rounds(run: Stages, fit: Fit, config: SelfTrainingConfig) -> _Passes:
     """
     rounds: list[Round] = []
     learned = [fit.first_lesson()]
-    left = run.rounds_ahead  # rounds after this pass; None: not known yet
+    left = run.rounds.ahead  # rounds after this pass; None: not known yet
     before: list[Encoding] = []  # embeddings of the last pass, if it had all encoders
     while True:
-        has_all = left is not None and left < run.trained_rounds
+        has_all = left is not None and left < run.rounds.trained
         encodings = run.encode(learned, all_encoders=has_all)
         if left == 0:
             return rounds, learned, encodings, before
         found = _chosen(run, fit, learned, encodings, rounds)
         if left is None and run.are_last(fit, rounds):
-            left = run.trained_rounds
+            left = run.rounds.trained
         left = None if left is None else left - 1
         learned = lessons(fit, found, len(rounds), config.folds, config.seed)
         before = encodings if has_all and len(found.value) else []

@@ -3,28 +3,57 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clusterea.config import (
-    Config,
-    EncoderConfig,
-    PropagationConfig,
-    SamplingConfig,
-    TrainingConfig,
-)
+from clusterea.config import Config
+from clusterea.errors import InputError
+from clusterea.files import readable_size
+from clusterea.numerics.block_sizes import host_memory_bound
 from clusterea.pipeline.learning import num_held_out
+from clusterea.pipeline.planned import content_widths, planned_stages
+from clusterea.pipeline.rounds import Rounds, encodings
+from clusterea.pipeline.working_memory import (
+    MEBI,
+    SIMILARITY_BYTES,
+    TRAINING_BYTES,
+    Need,
+    Sizes,
+    cell_bytes,
+    fused_views,
+    working_memory,
+)
 from clusterea.types import AlignmentTask, Benchmark
 
 if TYPE_CHECKING:
     import torch
 
-CELL_BYTES = 12  # of a sparse similarity
 PART_BYTES = 20  # of a cell of a view while it is computed
 CELLS_A_ROW = 130  # of the fused similarity, measured on IDS15K with three samplers
 PAGE_BYTES = 1 << 20  # of report.html, however few links there are
 CANDIDATE_BYTES = 100  # of candidates.parquet per source entity
 BLOCK_SHARE = 0.9  # of the free memory that a mini-batch's matrix may take
+LEAST_BATCH = 1000  # entities of a side: mini-batches are made no smaller to save memory
+BASE_BYTES = {"cpu": 390 * MEBI, "cuda": 2450 * MEBI}  # interpreter, libraries, and CUDA's own
+GPU_BYTES = 256 * MEBI  # that CUDA's libraries work in
+TRIPLE_BYTES, ENTITY_BYTES = 200, 500  # of the data as read, with names
+LEAST_ROOM = 1.04  # of the smallest limit
+SLACK = 1.12  # of what a stage takes: memory that is freed is not free at once
+
+
+@contextmanager
+def memory_limit(device: torch.device, allowed: int | None) -> Iterator[None]:
+    """Inside, work is done in blocks that fit into so many bytes of the device; None: no limit."""
+    with host_memory_bound(allowed if device.type == "cpu" else None):
+        if allowed is not None:
+            limit_memory(device, allowed)
+        try:
+            yield
+        finally:
+            if allowed is not None:
+                limit_memory(device, None)
 
 
 def limit_memory(device: torch.device, allowed: int | None) -> None:
@@ -37,36 +66,6 @@ def limit_memory(device: torch.device, allowed: int | None) -> None:
         torch.cuda.set_per_process_memory_fraction(share, device)
 
 
-def cell_bytes(device: torch.device, temperature: float = 1.0) -> int:
-    """Bytes per cell of a mini-batch: float64 on a CPU; bfloat16 or float32 on a GPU."""
-    from clusterea.numerics.sinkhorn import WIDEST
-
-    if device.type != "cuda":
-        return 8
-    return 2 if temperature >= 2 / WIDEST else 4
-
-
-def num_passes(task: AlignmentTask, config: Config, *, trained: bool) -> int:
-    """How many times an encoder runs at most: in the first pass, and in each fold of a round."""
-    rounds = config.self_training
-    has_labels = any(isinstance(each, PropagationConfig) for each in config.encoders())
-    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 0
-    is_few = rounds.are_few(len(task.all_seeds), task.num_entities)
-    if not rounds.rounds or not (last or is_few):
-        return 1
-    if trained and has_labels:
-        return last * rounds.folds
-    return 1 + (rounds.rounds if is_few else last) * rounds.folds
-
-
-def content_widths(config: Config, task: AlignmentTask | None) -> list[int]:
-    """The dimensions of the vectors of names, features and translated names."""
-    if task is None:
-        return []
-    own = [] if task.names is None else [config.names.dimensions] * (1 + config.names.translates)
-    return own if task.features is None else [*own, task.features.source.shape[1]]
-
-
 def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
     """The dimensions of all vectors that the last fusion compares; those of content come last.
 
@@ -75,19 +74,9 @@ def widths(config: Config, task: AlignmentTask | None = None) -> list[int]:
     """
     from clusterea.models import output_width
 
-    rounds, encoders = config.self_training, config.encoders()
-    own = [output_width(each) for each in encoders]
-    is_few = task is None or rounds.are_few(len(task.all_seeds), task.num_entities)
-    contents = content_widths(config, task)
-    if not rounds.rounds or not (is_few or config.has_trained):
-        return own + contents
-    if is_few and rounds.features:
-        own = [
-            rounds.features if isinstance(each, PropagationConfig) else width
-            for each, width in zip(encoders, own, strict=True)
-        ]
-    last = min(rounds.trained_rounds, rounds.rounds) if config.has_trained else 1
-    return own * (rounds.folds * last) + contents
+    rounds = Rounds(config, has_few=True) if task is None else Rounds.of(task, config)
+    own = [output_width(each) for each in rounds.compared()]
+    return own + content_widths(config, task)
 
 
 def largest_batch(
@@ -98,7 +87,7 @@ def largest_batch(
     With a task, this is the number for the larger side; the other side has proportionally fewer.
     Then it also counts that seeds take no cells, and that vectors and fused cells take memory.
     """
-    cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
+    cell = cell_bytes(device.type, config.fusion.sinkhorn_temperature)
     cells = BLOCK_SHARE * memory / cell
     if task is not None:
         entities = sum(task.num_undecided)
@@ -117,65 +106,139 @@ def _beside_a_block(
     """Bytes of vectors, their neighbors, fused views, and the view being computed."""
     fusion = config.fusion
     vectors = sum(widths(config, task)) * (2 if device.type == "cuda" else 4)
-    neighbors = CELL_BYTES * max(fusion.candidates, fusion.hubness_neighbors)
-    views = fusion.candidates * (CELL_BYTES * (len(config.samplers) - 1) + PART_BYTES)
+    neighbors = SIMILARITY_BYTES * max(fusion.candidates, fusion.hubness_neighbors)
+    views = fusion.candidates * (SIMILARITY_BYTES * (len(config.samplers) - 1) + PART_BYTES)
     return entities * (vectors + neighbors + (views if config.samplers else 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Approximate bytes on host and GPU."""
+    """Bytes on host and GPU: the peak, and the smallest one that smaller blocks allow."""
 
     host: int
     gpu: int
+    least_host: int = 0
+    least_gpu: int = 0
+
+    def on(self, device: torch.device) -> int:
+        """The peak on the device that a limit is about."""
+        return self.gpu if device.type == "cuda" else self.host
+
+    def within(self, device: torch.device, allowed: int | None) -> Expected:
+        """The same with a limit on the device, which is kept."""
+        if allowed is None:
+            return self
+        if device.type == "cuda":
+            return replace(self, gpu=min(self.gpu, allowed))
+        return replace(self, host=min(self.host, allowed))
+
+    def least_on(self, device: torch.device) -> int:
+        """The smallest limit on the device that can be kept."""
+        return self.least_gpu if device.type == "cuda" else self.least_host
 
 
 def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -> Expected:
-    """The memory that a run is likely to take, to about a factor of two."""
-    entities = sum(graph.num_entities for graph in task.graphs)
+    """The memory that a run takes at most, if rounds go on as long as they may.
+
+    It is that of the stage with the highest peak: what is in memory when the stage begins, and what
+    it takes itself.
+    """
+    sizes = Sizes(task, config, device.type)
+    cells = sizes.cells(fused_views(config))
     triples = sum(graph.num_triples for graph in task.graphs)
-    embeddings = 4 * sum(widths(config, task)) * entities
-    free = sum(task.num_undecided)
-    cells = CELLS_A_ROW * max(graph.num_entities for graph in task.graphs)
+    base = BASE_BYTES[device.type] + TRIPLE_BYTES * triples + ENTITY_BYTES * sizes.entities
+    if device.type == "cpu" and config.has_trained:
+        base += TRAINING_BYTES
+    host, gpu = [Need(base)], [Need(0)]
+    for stage in planned_stages(task, config):
+        taken = working_memory(stage, sizes)
+        taken = Need(*(int(SLACK * each) for each in (taken.fixed, taken.usual, taken.least)))
+        held = 4 * stage.held * sizes.entities + SIMILARITY_BYTES * stage.similarities * cells
+        if device.type == "cpu":
+            host.append(replace(taken, fixed=base + held + taken.fixed))
+        else:
+            made = 4 * (stage.structure or stage.contents) * sizes.entities
+            host.append(Need(base + held + max(made, SIMILARITY_BYTES * 2 * cells)))
+            gpu.append(replace(taken, fixed=GPU_BYTES + taken.fixed))
+    return Expected(
+        max(each.most for each in host),
+        max(each.most for each in gpu),
+        max(_least(each) for each in host),
+        max(_least(each) for each in gpu),
+    )
+
+
+def _least(need: Need) -> int:
+    """With the smallest blocks, and some room: so little is estimated less well."""
+    return min(need.most, int(LEAST_ROOM * need.fewest))
+
+
+def within(
+    choose: Callable[[Sequence[str]], Config],
+    task: AlignmentTask,
+    device: torch.device,
+    allowed: int,
+) -> Config:
+    """The config with mini-batches small enough for a limit on memory.
+
+    Args:
+        choose: Makes the config, with these settings before those that the user gave.
+        task: Two graphs and the seeds.
+        device: Whose memory is limited.
+        allowed: Bytes.
+
+    Raises:
+        InputError: The limit can't be kept. The message names the smallest one that can.
+    """
+
+    def least(batch: int) -> int:
+        config = choose([f"sampling.max_batch={batch}"])
+        return expected_memory(task, config, device).least_on(device)
+
+    config = choose([])
     if not config.samplers:
-        cells = config.fusion.candidates * free  # those of both directions
-    similarity = 3 * PART_BYTES * cells
-    cell = cell_bytes(device, config.fusion.sinkhorn_temperature)
-    block = _largest_block(task, config.sampling) * cell if config.samplers else 0
-    table = entities * max((4 * _working(each) for each in config.encoders()), default=0)
-    graph = 8 * 16 * triples
-    base = 700 << 20  # the interpreter and its libraries
-    if device.type == "cuda":
-        fused = max(_beside_a_block(free, config, device, task) + block, similarity)
-        gpu = max(table + graph + embeddings // 2, fused)
-        return Expected(base + graph + 2 * embeddings + similarity // 2, gpu)
-    return Expected(base + graph + 2 * embeddings + max(table, block, similarity), 0)
+        _check(expected_memory(task, config, device).least_on(device), allowed, device)
+        return config
+    fitting, largest = LEAST_BATCH, max(LEAST_BATCH, largest_batch(allowed, device, config, task))
+    if least(largest) <= allowed:
+        return choose([f"sampling.max_batch={largest}"])
+    _check(least(fitting), allowed, device)
+    while largest - fitting > 1:
+        middle = (fitting + largest) // 2
+        if least(middle) <= allowed:
+            fitting = middle
+        else:
+            largest = middle
+    return choose([f"sampling.max_batch={fitting}"])
+
+
+def _check(needed: int, allowed: int, device: torch.device) -> None:
+    if needed > allowed:
+        what = "GPU memory" if device.type == "cuda" else "memory"
+        raise InputError(
+            f"--memory={-(-needed // MEBI)}MiB is the least {what} that this run can keep to. "
+            f"Got {readable_size(allowed)} instead."
+        )
 
 
 def expected_disk(benchmark: Benchmark, config: Config) -> int:
     """The bytes that a run's folder is likely to take."""
+    from clusterea.models import output_width
+
     task = benchmark.task
     sizes = [graph.num_entities for graph in task.graphs]
     entities, triples = sum(sizes), sum(graph.num_triples for graph in task.graphs)
     names = int(sum(side.arrow.nbytes for side in benchmark.names))
     data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
     num_fits = len(num_held_out(task, config))
-    folds = config.self_training.folds
-    own = widths(config, task)[: len(config.encoders())]
-    embeddings, fusions = 0, 1
-    for encoder, width in zip(config.encoders(), own, strict=True):
-        is_trained = isinstance(encoder, TrainingConfig)
-        passes = num_passes(task, config, trained=is_trained)
-        embeddings += num_fits * 4 * width * entities * passes
-        if passes > 1:
-            fusions = max(fusions, 1 + (passes - 1) // folds)
-    passes = max(1, fusions)  # each translates names anew
+    passes = Rounds.of(task, config).passes()
+    embeddings = num_fits * 4 * entities * sum(map(output_width, encodings(passes)))
     translated = (
         config.names.dimensions if task.names is not None and config.names.translates else 0
-    )
-    contents = sum(content_widths(config, task)) + (num_fits * passes - 1) * translated
+    )  # anew in each pass
+    contents = sum(content_widths(config, task)) + (num_fits * len(passes) - 1) * translated
     embeddings += 4 * entities * contents
-    fusions = num_fits * fusions + (num_fits > 1)
+    fusions = num_fits * len(passes) + (num_fits > 1)
     cells = CELLS_A_ROW * max(sizes)
     if not config.samplers:
         cells = config.fusion.candidates * sum(task.num_undecided)
@@ -183,23 +246,3 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     labels = 8 * entities * len(config.samplers) * fusions
     outputs = PAGE_BYTES + 2 * names + CANDIDATE_BYTES * sizes[0]
     return data + embeddings + similarity + labels + outputs
-
-
-def _largest_block(task: AlignmentTask, config: SamplingConfig) -> int:
-    """Estimated cells of the largest mini-batch, which has no rows and columns for seeds."""
-    most = max(graph.num_entities for graph in task.graphs)
-    cells = 1.0
-    for graph, undecided in task.graphs.zip(task.num_undecided):
-        # The larger side reaches the bound first; the other is smaller in proportion.
-        bound = (config.max_batch or math.inf) * graph.num_entities / most
-        largest = graph.num_entities * config.largest_share / config.num_batches
-        share = undecided / max(graph.num_entities, 1)
-        cells *= share * min(largest, bound, graph.num_entities)
-    return int(cells)
-
-
-def _working(config: EncoderConfig) -> int:
-    """Numbers that an encoder keeps per entity while it runs."""
-    if isinstance(config, PropagationConfig):
-        return config.dimension + config.features
-    return 3 * config.dimension  # rows, and Adam's two moments of each

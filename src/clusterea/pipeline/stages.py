@@ -15,7 +15,6 @@ from clusterea.config import (
     NAMES,
     Config,
     EncoderConfig,
-    PropagationConfig,
     TrainingConfig,
 )
 from clusterea.errors import InputError
@@ -35,6 +34,7 @@ from clusterea.pipeline.matched import as_tensor, matched, tie_keys_on
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
 from clusterea.pipeline.previous import Previous
+from clusterea.pipeline.rounds import Rounds, stage_label
 from clusterea.pipeline.store import Made, Store, read
 from clusterea.types import (
     NO_ENTITIES,
@@ -84,6 +84,7 @@ class Stages:
         self._observer = observer
         self._cuts = Cuts(store, whole)
         self._fits = fits(whole, config)
+        self.rounds = Rounds.of(whole.value, config)
         self._contents: dict[str, Made[Embeddings]] = {}  # of names and features
         self.costs: list[StageCost] = []
 
@@ -221,17 +222,13 @@ class Stages:
         self._cuts.begin(samplers, sampling.num_batches, sampling.seed)
 
     def encode(self, learned: Sequence[Lesson], *, all_encoders: bool) -> list[Encoding]:
-        """Runs each encoder on each lesson; only label propagation, if not `all_encoders`.
-
-        Training is slow, and early pairs teach little. Without label propagation, every pass
-        trains. A warm restart never trains.
-        """
-        configs = [self._in_round(each, learned[0].round) for each in self._config.encoders()]
-        is_quick = [isinstance(each, PropagationConfig) for each in configs]
+        """Runs the encoders of a round on each lesson: see `Rounds.encoders`."""
+        encoders = self.rounds.encoders(
+            learned[0].round, has_all=all_encoders, is_warm=self.previous is not None
+        )
         return [
-            Encoding(encoder, lesson, self._encoded(config, lesson))
-            for encoder, config in enumerate(configs)
-            if all_encoders or is_quick[encoder] or not (any(is_quick) or self.previous)
+            Encoding(number, lesson, self._encoded(config, lesson))
+            for number, config in encoders
             for lesson in learned
         ]
 
@@ -261,36 +258,6 @@ class Stages:
             if isinstance(configs[each.encoder], TrainingConfig)
         )
 
-    def _in_round(self, config: EncoderConfig, number: int) -> EncoderConfig:
-        """The settings of an encoder in a round; round 0 is the first pass."""
-        rounds = self._config.self_training
-        if number and rounds.epochs and isinstance(config, TrainingConfig):
-            return replace(config, epochs=rounds.epochs)
-        if self._goes_on and rounds.features and isinstance(config, PropagationConfig):
-            return replace(config, features=rounds.features)
-        return config
-
-    @property
-    def _goes_on(self) -> bool:
-        """Whether rounds of label propagation go on while they gain: where seeds are few."""
-        config, task = self._config.self_training, self._whole.value
-        has_few = config.are_few(len(task.all_seeds), task.num_entities)
-        return config.rounds > 0 and has_few and bool(self._config.encoders())
-
-    @property
-    def rounds_ahead(self) -> int | None:
-        """How many rounds there will be, as known before the first pass; None: not known."""
-        if self._goes_on:
-            return None
-        has_rounds = self._config.self_training.rounds > 0 and self._config.has_trained
-        return self.trained_rounds if has_rounds else 0
-
-    @property
-    def trained_rounds(self) -> int:
-        """The number of last rounds, which have all encoders; the first pass counts too."""
-        config = self._config.self_training
-        return max(1, min(config.trained_rounds if self._config.has_trained else 1, config.rounds))
-
     def are_last(self, fit: Fit, rounds: Sequence[Round]) -> bool:
         """Whether the last rounds begin after these: too few pairs to learn from are new.
 
@@ -299,7 +266,7 @@ class Stages:
         config, last = self._config.self_training, rounds[-1]
         pairs = fit.known.value.num_seeds + len(last.pseudo_seeds)  # presumed ones are found again
         is_settled = last.num_new <= config.least_gain * pairs
-        return is_settled or len(rounds) - 1 + self.trained_rounds >= config.rounds
+        return is_settled or len(rounds) - 1 + self.rounds.trained >= config.rounds
 
     def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
         from clusterea.training import propagate, train
@@ -491,7 +458,7 @@ class Stages:
                 seed=config.seed,
                 chances=sure,
                 # With few seeds, the hardest may be held out, so that nothing seems probable.
-                otherwise=len(task.all_seeds) if self._goes_on and number == 1 else 0,
+                otherwise=len(task.all_seeds) if self.rounds.goes_on and number == 1 else 0,
             )
             return Links(found.cpu())
 
@@ -566,8 +533,7 @@ def _by_fit(similarities: Sequence[Made[Similarity]]) -> dict[str, str]:
 
 
 def _label(stage: str, lesson: Lesson) -> str:
-    fit = f", fit {lesson.fit + 1}" if lesson.fit else ""
-    return f"{stage}, round {lesson.round}{fit}" if lesson.round else f"{stage}{fit}"
+    return stage_label(stage, lesson.round, lesson.fit)
 
 
 def _others(size: int, never_linked: IntArray, taken: IntArray) -> Tensor:

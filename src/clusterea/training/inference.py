@@ -11,9 +11,10 @@ from torch.nn.functional import normalize
 from clusterea.graph.expansion import incidence, whole_block
 from clusterea.graph.union import UnionGraph
 from clusterea.models import Encoder
+from clusterea.numerics.block_sizes import block_size
 from clusterea.training.node_runs import fill, node_runs
 
-EDGES_PER_BLOCK = 1 << 19  # bounds the memory; the results don't depend on it
+NODE_COPIES = 8  # of a node's output that are in memory at a time
 
 
 @torch.no_grad()
@@ -22,7 +23,7 @@ def embed(
     rows: Tensor,
     graph: UnionGraph,
     device: torch.device,
-    edges_per_block: int = EDGES_PER_BLOCK,
+    edges_per_block: int | None = None,
 ) -> Tensor | None:
     """(nodes, output dim) on the host, rows of unit length; None if any value is not finite.
 
@@ -36,8 +37,11 @@ def embed(
         rows: (nodes, dim): the entity table, anywhere.
         graph: The union graph, on the host or on the device.
         device: Where to compute.
-        edges_per_block: The most edges at a time, unless one node has more.
+        edges_per_block: The most edges at a time, unless one node has more. Default: by the memory
+            that may be used.
     """
+    width = rows.shape[1] * encoder.outputs_per_dimension
+    edges_per_block = edges_per_block or block_size("inference", device, NODE_COPIES * 4 * width)
     rows = rows.to(device)
 
     def inputs(start: int, stop: int) -> Tensor:
