@@ -20,7 +20,16 @@ from clusterea.types import Answer, Names, Pair, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
-    *("alignment_accuracy", "common", "few_seeds", "names", "names_page", "plots", "review"),
+    *(
+        "alignment_accuracy",
+        "common",
+        "few_seeds",
+        "names",
+        "names_page",
+        "plan",
+        "plots",
+        "review",
+    ),
     "speed",
 )
 
@@ -295,3 +304,52 @@ class TestReview:
         ]
         found = {what: value for what, value, *_ in benchmarks["review"].bars(records)}
         assert [*found.values()] == [0.5, 0.125, 1, 0.5]
+
+
+class TestPlan:
+    @pytest.fixture
+    def plan(self, benchmarks: dict[str, ModuleType]) -> ModuleType:
+        return benchmarks["plan"]
+
+    def test_constants_are_found_again(self, plan: ModuleType) -> None:
+        from clusterea.config import preset
+        from clusterea.pipeline.planned import Planned
+        from clusterea.pipeline.working_memory import Sizes
+
+        known = {"start": {"once": 2.0, "triples": 1e-3}, "matching": {"once": 0.5, "cells": 1e-5}}
+        pairs = []
+        for count in (100, 200, 400):
+            shape = replace(
+                SHAPES["demo"],
+                entities=Pair(count, count),
+                triples=Pair(6 * count, 5 * count),
+                relations=Pair(12, 10),
+            )
+            whole = generate(shape, 0).task
+            task = whole.with_seeds(whole.seeds[: count // 4])
+            sizes = Sizes(task, preset("fast", count), "cpu")
+            for kind in known:
+                stage = Planned(kind, kind)
+                seconds = plan.stage_seconds(stage, sizes, known)
+                pairs.append((stage, {"cpu": seconds}, sizes))
+        found = plan.fitted(pairs, "cpu")
+        assert set(found) == set(known)
+        for kind, values in known.items():
+            for name, value in values.items():
+                assert found[kind][name] == pytest.approx(value, rel=0.02)
+
+    def test_the_file_keeps_the_constants_of_a_gpu(self, plan: ModuleType) -> None:
+        import tomllib
+
+        text = plan.written(
+            {"start": {"once": 1.5, "triples": 0.0}}, 2, "wall", {"fusion": {"search": 2e-14}}
+        )
+        assert tomllib.loads(text) == {
+            "cpu": {"threads": 2, "clock": "wall", "start": {"once": 1.5}},
+            "cuda": {"fusion": {"search": 2e-14}},
+        }
+
+    def test_nine_runs_are_of_three_sizes_and_three_presets(self, plan: ModuleType) -> None:
+        nine = {(run["entities"], run["preset"]) for run in plan.RUNS if "names" not in run}
+        assert len(nine) == 9
+        assert len({size for size, _ in nine}) == len({name for _, name in nine}) == 3

@@ -568,7 +568,8 @@ class TestDryRun:
         clusterea_command: Command,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("clusterea.cli.plan.PRODUCTS_A_SECOND", {"cpu": 1e4})
+        slow = {"cpu": {"threads": 1, "fusion": {"search": 1e-4}}}
+        monkeypatch.setattr("clusterea.pipeline.cost.constants", lambda: slow)
         command = (
             "align",
             pair,

@@ -151,13 +151,14 @@ def align(
     ]
     if dry_run:
         if as_json:
-            show_result({**described_plan(benchmark, config, torch_device), "warnings": problems})
+            told = described_plan(benchmark, config, torch_device, allowed)
+            show_result({**told, "warnings": problems})
         else:
-            lines = [plan(benchmark, config, torch_device), *map(escape, problems)]
+            lines = [plan(benchmark, config, torch_device, allowed), *map(escape, problems)]
             OUTPUT.print("\n".join(lines), soft_wrap=True)
         return
     if not is_quiet:
-        ERRORS.print(plan(benchmark, config, torch_device), soft_wrap=True)
+        ERRORS.print(plan(benchmark, config, torch_device, allowed), soft_wrap=True)
         if previous is not None:
             ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:

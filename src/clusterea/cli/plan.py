@@ -18,7 +18,8 @@ from clusterea.config import (
 from clusterea.files import free_space, readable_size
 from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
-from clusterea.pipeline.memory import expected_disk, expected_memory, widths
+from clusterea.pipeline.cost import expected_seconds
+from clusterea.pipeline.memory import expected_disk, expected_memory
 from clusterea.pipeline.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -29,14 +30,19 @@ if TYPE_CHECKING:
 MOST_NAMED = 0.9  # with so many named entities, those without a name matter little
 
 
-def plan(benchmark: Benchmark, config: Config, device: torch.device) -> str:
-    """The stages of a run, and the memory, time and disk it is expected to take."""
+def plan(
+    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None = None
+) -> str:
+    """The stages of a run, and the memory, time and disk it is expected to take.
+
+    `allowed` is the limit on memory, which the run keeps to.
+    """
     from clusterea.report.readable import seeds_origin
 
     task, sampling = benchmark.task, config.sampling
     fusion = config.fusion.on(device.type)
     source, target = task.graphs
-    expected = expected_memory(task, config, device)
+    expected = expected_memory(task, config, device).within(device, allowed)
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
@@ -114,10 +120,12 @@ def _named(names: Pair[Texts]) -> Pair[float]:
     return names.map(lambda side: side.share)
 
 
-def described_plan(benchmark: Benchmark, config: Config, device: torch.device) -> dict[str, Any]:
+def described_plan(
+    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None = None
+) -> dict[str, Any]:
     """The plan as plain values."""
     task = benchmark.task
-    expected = expected_memory(task, config, device)
+    expected = expected_memory(task, config, device).within(device, allowed)
     return {
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
@@ -214,48 +222,10 @@ def _memory(host: int, gpu: int) -> str:
     )
 
 
-# Seconds per row of a training step, per number of label propagation, and per entity for sampling
-# and for files; products per second of the search. Measured on two CPU cores and on one H200. Other
-# machines may be a few times faster or slower.
-SECONDS_A_ROW = {"cpu": 8e-5, "cuda": 4e-8}
-SECONDS_A_LABEL = {"cpu": 5e-8, "cuda": 4e-9}
-SECONDS_OF_SAMPLING = {"cpu": 7e-4, "cuda": 1.5e-5}
-SECONDS_AN_ENTITY = {"cpu": 4e-5, "cuda": 4e-5}
-PRODUCTS_A_SECOND = {"cpu": 6e10, "cuda": 5e13}
-
-
 def _time(task: AlignmentTask, config: Config, device: torch.device) -> str:
     seconds = _seconds(task, config, device)
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
 
 
 def _seconds(task: AlignmentTask, config: Config, device: torch.device) -> float:
-    kind = device.type
-    sizes = [graph.num_entities for graph in task.graphs]
-    seconds = 0.0
-    passes = Rounds.of(task, config).passes()
-    for number, encoder in enumerate(config.encoders()):
-        times = sum(each.lessons for each in passes if number in dict(each.encoders))
-        if isinstance(encoder, PropagationConfig):
-            numbers = sum(sizes) * (encoder.dimension + encoder.features)
-            seconds += times * numbers * SECONDS_A_LABEL[kind]
-            continue
-        epochs = encoder.epochs
-        # In a round there are about as many pseudo-seeds as seeds; where these are few, as many as
-        # half of the entities.
-        learned = len(task.all_seeds)
-        if _num_rounds(task, config):
-            epochs = config.self_training.epochs or epochs
-            learned = max(2 * learned, min(sizes) // 2)
-        seeds = min(encoder.seeds_per_step or learned, learned)
-        steps = epochs * times * -(-learned // max(seeds, 1))
-        touched = min(sum(sizes), 50 * (seeds + (encoder.negatives_per_step or sum(sizes))))
-        seconds += steps * (0.01 + touched * SECONDS_A_ROW[kind])
-    fusions = 1 + _num_rounds(task, config)
-    free = task.num_undecided
-    cells = free.source * free.target
-    if kind == "cpu" and config.fusion.search == "approximate":
-        cells = min(cells, sum(free) * config.fusion.search_compared)
-    seconds += fusions * cells * sum(widths(config, task)) / PRODUCTS_A_SECOND[kind]
-    seconds += fusions * len(config.samplers) * sum(sizes) * SECONDS_OF_SAMPLING[kind]
-    return len(num_held_out(task, config)) * seconds + sum(sizes) * SECONDS_AN_ENTITY[kind]
+    return sum(seconds for _, seconds in expected_seconds(task, config, device))
