@@ -295,7 +295,9 @@ class TestSaid:
         assert told.pop() == {"event": "warning", "message": NOT_CALIBRATED}
         assert [each["event"] for each in told if each["stage"] == "training"] == ["begin", "end"]
         fusion = [each for each in told if each["stage"] == "fusion"]
+        left = fusion[0].pop("seconds_left")
         assert fusion[0] == {"event": "begin", "stage": "fusion"}
+        assert left >= 0
         assert all(
             set(each) == {"event", "stage", "what", "done", "total"} for each in fusion[1:-1]
         )

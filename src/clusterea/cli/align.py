@@ -16,11 +16,13 @@ from clusterea.cli.locked import locks_run
 from clusterea.cli.plan import described_plan, one_sided_seeds, plan, shortages
 from clusterea.cli.progress import watcher
 from clusterea.cli.run_options import MinConfidence, Top
+from clusterea.cli.time_left import TimeLeft
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.graph.common_structure import structure_problems
 from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
+from clusterea.pipeline.cost import expected_seconds
 from clusterea.pipeline.memory import memory_limit, within
 from clusterea.pipeline.outputs import described_confidence
 from clusterea.sizes import parse_size
@@ -163,8 +165,10 @@ def align(
             ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:
         show_warning(problem)
+    # A warm restart has fewer stages than the plan.
+    left = TimeLeft(expected_seconds(task, config, torch_device) if previous is None else ())
     limit = memory_limit(torch_device, allowed)
-    with limit, watcher(quiet=quiet, json_lines=as_json) as observer:
+    with limit, watcher(quiet=quiet, json_lines=as_json, left=left) as observer:
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
             workspace,

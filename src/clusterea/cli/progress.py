@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from clusterea.cli.console import ERRORS, show_event, show_warning
+from clusterea.cli.time_left import TimeLeft
 from clusterea.files import readable_size
 from clusterea.pipeline import Silent
 from clusterea.types import StageCost
@@ -33,15 +35,23 @@ class Watcher(Silent):
 
 
 class _HowFar(ProgressColumn):
-    """The step, count, speed and time left of a stage; at the end its cost.
+    """The step, count, speed and time left of a stage, and that of the run; at the end its cost.
 
     All in one column: several columns would leave wide gaps.
     """
 
+    def __init__(self, left: Callable[[], float | None]) -> None:
+        super().__init__()
+        self._left = left
+
     def render(self, task: Task) -> Text:
         what = str(task.fields["what"])
-        if task.finished or task.total is None:
+        if task.finished:
             return Text(what)
+        left = self._left()
+        of_run = [] if left is None else [f"{_clock(left)} left of the run"]
+        if task.total is None:
+            return Text(", ".join([*filter(None, [what]), *of_run]))
         count = f"{task.completed:,.0f} of {task.total:,.0f}"
         parts = [what] if what.endswith(f" {count}") else [what, count]
         if task.speed:
@@ -49,7 +59,7 @@ class _HowFar(ProgressColumn):
             parts.append(f"{speed:,.1f} per second" if speed < 100 else f"{speed:,.0f} per second")
         if task.time_remaining is not None:
             parts.append(f"{_clock(task.time_remaining)} left")
-        return Text(", ".join(parts))
+        return Text(", ".join(parts + of_run))
 
 
 def _clock(seconds: float) -> str:
@@ -61,12 +71,13 @@ def _clock(seconds: float) -> str:
 class Bars(Watcher):
     """One live line per stage, with a bar, the speed and the time left."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: TimeLeft | None = None) -> None:
+        self._left = left or TimeLeft()
         self._bars = Progress(
             SpinnerColumn(finished_text="✓"),
             TextColumn("{task.fields[stage]:<22}"),
             BarColumn(bar_width=16),
-            _HowFar(),
+            _HowFar(self._left.seconds),
             console=ERRORS,
         )
         self._task: Any = None
@@ -84,12 +95,14 @@ class Bars(Watcher):
         self._bars.stop()
 
     def begin(self, stage: str) -> None:
+        self._left.begin(stage)
         self._task = self._bars.add_task("", total=None, stage=stage, what="")
 
     def step(self, stage: str, what: str, done: int, total: int) -> None:
         self._bars.update(self._task, completed=done, total=total, what=what)
 
     def end(self, cost: StageCost) -> None:
+        self._left.end(cost)
         self._bars.update(self._task, completed=1, total=1, what=_costs(cost))
 
     def warn(self, message: str) -> None:
@@ -120,26 +133,39 @@ class Log(Watcher):
 class JsonLines(Watcher):
     """One JSON object per line on standard error."""
 
+    def __init__(self, left: TimeLeft | None = None) -> None:
+        self._left = left or TimeLeft()
+
     def begin(self, stage: str) -> None:
-        show_event({"event": "begin", "stage": stage})
+        self._left.begin(stage)
+        left = self._left.seconds()
+        known = {} if left is None else {"seconds_left": round(left, 1)}
+        show_event({"event": "begin", "stage": stage, **known})
 
     def step(self, stage: str, what: str, done: int, total: int) -> None:
         show_event({"event": "step", "stage": stage, "what": what, "done": done, "total": total})
 
     def end(self, cost: StageCost) -> None:
+        self._left.end(cost)
         show_event({"event": "end", **cost.to_dict()})
 
     def warn(self, message: str) -> None:
         show_warning(message)
 
 
-def watcher(*, quiet: bool, json_lines: bool) -> Watcher:
-    """The observer for the options, and for standard error being a terminal or not."""
+def watcher(*, quiet: bool, json_lines: bool, left: TimeLeft | None = None) -> Watcher:
+    """The observer for the options, and for standard error being a terminal or not.
+
+    Args:
+        quiet: Whether nothing is shown.
+        json_lines: Whether events are shown as JSON.
+        left: What tells how long the run will still take, if it has a plan.
+    """
     if json_lines:
-        return JsonLines()
+        return JsonLines(left)
     if quiet:
         return Watcher()
-    return Bars() if ERRORS.is_terminal else Log()
+    return Bars(left) if ERRORS.is_terminal else Log()
 
 
 def _costs(cost: StageCost) -> str:
