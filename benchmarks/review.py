@@ -1,6 +1,6 @@
 """The review loop, with the truth in place of the person who answers.
 
-    .venv/bin/python benchmarks/review.py --data FOLDER [--rows answers precision restart]
+    .venv/bin/python benchmarks/review.py --data FOLDER [--rows answers precision restart page]
         [--pairs dbp15k-zh-en …] [--seeds 0 1 2] [--preset fast] [--set STAGE.FIELD=VALUE …]
         [--device cpu] [--missing]
     .venv/bin/python benchmarks/review.py --table
@@ -14,6 +14,8 @@ A run replaces its record in `results/review.jsonl`. Rows:
   in the interval that is shown?
 - `restart`: 200 random seeds, one alignment, and 20 answers: time and H@1 of a warm restart and of
   a full run. Needs a preset that trains something.
+- `page`: how fast the page is with more than 100,000 links. Always a generated pair, whatever the
+  pairs, the seeds and the preset: give one of each.
 
 The person says `same` if the pair is a link of the data, or picks the right one among the ten best
 candidates; otherwise `different`. Of a pair whose entities are in no link, the person can't tell.
@@ -23,25 +25,33 @@ Bars, means over the seeds:
 - `answers`: H@1 after the answers is at least that with 500 more seeds.
 - `precision`: the interval has the true precision in at least 90 % of 20 runs.
 - `restart`: warm takes at most a quarter of the time, and loses at most 0.5 points of H@1.
+- `page`: it opens in 2 s, and the next question comes in 100 ms, each of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
+from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import torch
 
 import clusterea
 from alignment_accuracy import Bar, is_met, limit
-from clusterea import AlignmentResult, Benchmark
+from clusterea import AlignmentResult, Benchmark, Pair
+from clusterea.data.synthetic import SHAPES
 from clusterea.evaluation import estimated_precision
 from clusterea.types import Answer, Decisions, IntArray, Question
 from common import (
@@ -51,6 +61,7 @@ from common import (
     Record,
     commit,
     device_name,
+    generated,
     put_record,
     read_pair,
     read_records,
@@ -61,6 +72,13 @@ FEW, MORE = 50, 500  # seeds at first, and what answers are compared with
 SOME = 200  # seeds of the other rows
 ANSWERS, BLOCK = 200, 50  # answers in all, and after how many the alignment is run again
 CANDIDATES = 10  # that the page shows
+MANY = replace(SHAPES["demo"], entities=Pair(170_000, 160_000), triples=Pair(850_000, 800_000))
+QUICKLY = [  # the links need not be good
+    *("propagation.dimension=64", "propagation.features=128", "fusion.candidates=10"),
+    *("fusion.search=approximate", "fusion.search_compared=2000"),
+    *("fusion.sinkhorn_rounds=5", "matching.abstain=false"),
+]
+QUESTIONS = 150  # that are answered; questions are chosen anew after 100
 IDENTITY = ("row", "pair", "seed", "preset", "settings", "on")
 
 
@@ -203,6 +221,59 @@ def measure_restart(data: Path | None, own: Record) -> Record:
         }
 
 
+def measure_page(data: Path | None, own: Record) -> Record:
+    """Seconds until the command is ready and the page open, and until the next question."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        result = clusterea.align(
+            generated(MANY), preset="fast", settings=QUICKLY, device=own["on"], run=folder
+        )
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "clusterea", "review", str(folder), "--no-browser"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            address = urlsplit(server.stdout.readline().strip())
+            ready = time.perf_counter() - start
+            try:
+                return {
+                    "links": len(result.alignment.links),
+                    "ready_seconds": ready,
+                    **asked_by_page(HTTPConnection(address.netloc), address.query),
+                }
+            finally:
+                server.terminate()
+
+
+def asked_by_page(server: HTTPConnection, query: str) -> Record:
+    """What the page asks for when it opens, and after each answer."""
+    headers = {"Authorization": f"Bearer {query.removeprefix('token=')}"}
+
+    def sent(method: str, path: str, body: Record | None = None) -> tuple[Any, float]:
+        start = time.perf_counter()
+        text = None if body is None else json.dumps(body)
+        server.request(method, path, text, {**headers, "Content-Type": "application/json"})
+        response = server.getresponse()
+        answered = response.read()
+        assert response.status == 200, answered
+        seconds = time.perf_counter() - start
+        return (json.loads(answered) if path.startswith("/api") else answered), seconds
+
+    _, page = sent("GET", f"/?{query}")
+    told, first = sent("GET", "/api/question")
+    seconds = []
+    for number in range(QUESTIONS):
+        asked = told["question"]
+        verdict = ("same", "different", "unsure")[number % 3]
+        ends = {side: asked[side]["number"] for side in ("source", "target")}
+        told, took = sent("POST", "/api/answer", {**ends, "verdict": verdict})
+        seconds.append(took)
+    return {
+        "open_seconds": page + first,
+        "next_seconds": median(seconds),
+        "slowest_seconds": max(seconds),
+    }
+
+
 def aligner(own: Record) -> partial[AlignmentResult]:
     """Aligns data with answers, as the record says; in a folder, if there is one."""
     return partial(_aligned, own)
@@ -237,7 +308,12 @@ def counted(answers: Sequence[Answer]) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
 
 
-ROWS = {"answers": measure_answers, "precision": measure_precision, "restart": measure_restart}
+ROWS = {
+    "answers": measure_answers,
+    "precision": measure_precision,
+    "restart": measure_restart,
+    "page": measure_page,
+}
 
 
 # ---- bars
@@ -262,6 +338,10 @@ def bars(records: Sequence[Record]) -> Iterator[Bar]:
         yield f"{what}: share of the time", share, 0.25, False
         lost = mean(each["full"] - each["warm"] for each in own)
         yield f"{what}: H@1 lost", lost, 0.5, False
+    for what, own in of("page").items():
+        yield f"{what}: seconds to open", max(each["open_seconds"] for each in own), 2.0, False
+        slowest = max(each["slowest_seconds"] for each in own)
+        yield f"{what}: seconds to the next question, slowest", slowest, 0.1, False
     tried = [each["covered"] for each in records if each["row"] == "precision"]
     yield f"precision: covered in {len(tried)} runs", mean(tried) if tried else None, 0.9, True
 

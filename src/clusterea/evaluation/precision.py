@@ -139,7 +139,9 @@ def _counts(alignment: Alignment, answers: Sequence[Answer]) -> _Counts:
     told = judgments(pairs, answers)
     firsts = firsts[told[firsts] != Judgment.UNSURE]
     pairs, sure, is_link, told = (each[firsts] for each in (pairs, sure, is_link, told))
-    first = _first_verdicts(answers, dict(links.tolist()))
+    asked = np.array([each.source for each in answers if each.source is not None], np.int64)
+    of_asked = links[np.isin(links[:, 0], asked)]  # few of them, and a dictionary of all is slow
+    first = _first_verdicts(answers, dict(of_asked.tolist()))
     is_sampled = np.isin(pairs[:, 0], np.array([*first], dtype=np.int64))
     is_known = ~is_sampled & (told != Judgment.UNKNOWN)
     is_unknown = ~is_sampled & ~is_known

@@ -38,6 +38,10 @@ class DecisionLog:
         self._rows = AnswerRows(names, labels)
         self._read: tuple[_Stamp, list[Answer]] | None = None
 
+    def prepare(self) -> None:
+        """Makes what the first answer needs and is slow, so that it is not slower than others."""
+        _ = self._rows.curie_map
+
     @property
     def answers(self) -> list[Answer]:
         """All answers, the oldest first. The file is read again only if it has changed."""

@@ -300,6 +300,7 @@ def open_session(
     result = load_run(folder, need="match")
     alignment = result.alignment
     log = DecisionLog(folder / DECISIONS, result.named.names, result.named.labels)
+    log.prepare()
 
     def ask(count: int, answers: Sequence[Answer]) -> list[Question]:
         return questions(
