@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clusterea.evaluation.precision import (
     PrecisionEstimate,
     estimated_precision,
-    half_widths,
+    now_and_later,
     wilson,
 )
 from clusterea.types import Alignment, Answer, Pair, Verdict
@@ -27,6 +27,12 @@ def linked(targets: dict[int, int], confidence: float = 0.5) -> Alignment:
     """Source entity → target entity."""
     links = torch.tensor([*targets.items()], dtype=torch.int64).reshape(-1, 2)
     return Alignment(links, torch.full((len(links),), confidence), Pair(NOBODY, NOBODY))
+
+
+def half_widths(alignment: Alignment, answers: Sequence[Answer]) -> tuple[float, float]:
+    """Of the interval now, and after more answers."""
+    now, later = now_and_later(alignment, answers)
+    return now.half_width, later.half_width
 
 
 def straight(size: int, confidence: float = 0.5) -> Alignment:

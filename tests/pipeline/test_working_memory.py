@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,25 @@ from clusterea.pipeline.working_memory import (
     reached_nodes,
     working_memory,
 )
+
+
+def test_numbers_of_stages_are_theirs() -> None:
+    """They are copied, because the modules of the stages load torch."""
+    trust, one_to_one, knn, cost, own = (
+        import_module(f"clusterea.{name}")
+        for name in (
+            "fusion.trust",
+            "matching.one_to_one",
+            "numerics.knn",
+            "pipeline.cost",
+            "pipeline.working_memory",
+        )
+    )
+    assert (own.WHOLE, own.SPARE, own.GROUP) == (knn.WHOLE, knn.SPARE, knn.GROUP)
+    assert (own.LOOKED_AT, own.COMPARED) == (trust.LOOKED_AT, trust.MOST_COMPARED)
+    assert own.AT_ONCE == trust.ROWS_AT_ONCE
+    assert cost.OPTIMAL == one_to_one.MOST_ENTITIES
+
 
 TASK = benchmark((3000, 2800), degree=5).task
 

@@ -2,6 +2,6 @@
 
 from clusterea.evaluation.evaluate import evaluate
 from clusterea.evaluation.judge import judge
-from clusterea.evaluation.precision import PrecisionEstimate, estimated_precision, half_widths
+from clusterea.evaluation.precision import PrecisionEstimate, estimated_precision, now_and_later
 
-__all__ = ["PrecisionEstimate", "estimated_precision", "evaluate", "half_widths", "judge"]
+__all__ = ["PrecisionEstimate", "estimated_precision", "evaluate", "judge", "now_and_later"]

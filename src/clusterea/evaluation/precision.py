@@ -58,12 +58,12 @@ def estimated_precision(alignment: Alignment, answers: Sequence[Answer]) -> Prec
     return _counts(alignment, answers).estimate()
 
 
-def half_widths(
+def now_and_later(
     alignment: Alignment, answers: Sequence[Answer], more: int = MORE_ANSWERS
-) -> tuple[float, float]:
-    """Half the width of the interval now, and after more random answers at the same rate."""
+) -> tuple[PrecisionEstimate, PrecisionEstimate]:
+    """`estimated_precision` now, and after more random answers at the same rate."""
     counts = _counts(alignment, answers)
-    return counts.estimate().half_width, counts.after(more).estimate().half_width
+    return counts.estimate(), counts.after(more).estimate()
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,7 +292,7 @@ def open_session(
         blind: Views do not show what the run found, until it is answered.
         seed: Of the random share of the questions.
     """
-    from clusterea.evaluation.precision import estimated_precision, half_widths
+    from clusterea.evaluation.precision import now_and_later
     from clusterea.matching.questions import questions
     from clusterea.pipeline import load_run
     from clusterea.review.log import DecisionLog
@@ -308,9 +308,8 @@ def open_session(
         )
 
     def judge(answers: Sequence[Answer]) -> Precision:
-        now = estimated_precision(alignment, answers)
-        _, later = half_widths(alignment, answers, MORE)
-        return Precision(now.value, now.low, now.high, now.sampled, later)
+        now, later = now_and_later(alignment, answers, MORE)
+        return Precision(now.value, now.low, now.high, now.sampled, later.half_width)
 
     return Session(result, log, ask, judge, author=author, blind=blind)
 

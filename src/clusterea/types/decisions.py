@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from clusterea.types.arrays import IntArray, frozen_ids
-from clusterea.types.links import check_one_to_one
+from clusterea.types.links import NO_LINKS, check_one_to_one
 from clusterea.types.pair import Pair
 
-NO_PAIRS = np.empty((0, 2), np.int64)
 Verdict: TypeAlias = Literal["same", "different", "none", "unsure", "undone"]
 
 
@@ -58,7 +57,7 @@ class Decisions:
     rejected: IntArray  # (n, 2): not the same
     alone: Pair[IntArray]  # entities of each side without a counterpart
     chosen: IntArray = field(
-        default_factory=NO_PAIRS.copy
+        default_factory=NO_LINKS.copy
     )  # (n, 2): those of the pairs above that were not asked about at random
 
     def __post_init__(self) -> None:

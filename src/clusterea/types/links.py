@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from clusterea.types.arrays import IntArray
 
+NO_LINKS = np.empty((0, 2), np.int64)
+
 
 def has_repeats(ids: IntArray) -> bool:
     """Whether some id occurs more than once."""

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from clusterea.types.arrays import IntArray, check_range, frozen_ids
 from clusterea.types.decisions import Decisions
 from clusterea.types.graph import KnowledgeGraph
-from clusterea.types.links import are_among, check_one_to_one
+from clusterea.types.links import NO_LINKS, are_among, check_one_to_one
 from clusterea.types.pair import Pair
 from clusterea.types.texts import Texts
 
 NO_ENTITIES = Pair(np.empty(0, np.int64), np.empty(0, np.int64))
-NO_LINKS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
