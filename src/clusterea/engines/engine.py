@@ -20,6 +20,7 @@ class Engine(Protocol):
     """Where units run, and where their results are held."""
 
     shards: int | None  # that the work is cut into; None: as many as the sizes ask for
+    is_here: bool  # whether units run in this process, one after the other, when submitted
 
     def put(self, value: Any) -> Ref:
         """Holds a value that several units take."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class InMemory:
     """Runs each unit at once. A reference is the value itself."""
 
+    is_here = True
+
     def __init__(self, shards: int | None = None) -> None:
         self.shards = shards
 

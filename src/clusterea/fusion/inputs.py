@@ -21,7 +21,7 @@ class ViewInput:
     """The entities to match, their nearest neighbors, and the settings."""
 
     entities: Undecided
-    found: Nearest  # each entity's nearest neighbors of the other side
+    found: Nearest | None  # nearest neighbors; None if no view takes them in one piece
     outside: Pair[Tensor] | None  # (rows,) of each side: the similarity of having no partner
     partitions: Sequence[Partition]  # one for each sampler
     seeds: IntArray | Tensor  # (n, 2)

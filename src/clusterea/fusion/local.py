@@ -77,7 +77,10 @@ def _cells(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Entries:
             lambda side: side[0].index_select(0, side[1].to(side[0].device)).to(given.device)
         )
 
-    vectors = taken(entities.vectors)
+    assert entities.vectors is not None  # `in_mini_batches`
+    vectors = entities.vectors.zip(batch).map(
+        lambda side: side[0].take(side[1].to(side[0].device)).to(given.device)
+    )
     temperature = config.sinkhorn_temperature
     potentials = Potentials(*(torch.zeros(len(side), device=given.device) for side in batch))
     if normalize:
