@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from clusterea.numerics import dots
 from clusterea.numerics.block_sizes import BLOCK_SIZES
-from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.dots import pair_dots, sampled_dots
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -81,3 +82,43 @@ def test_a_gpu_agrees_to_the_last_bit() -> None:
     assert torch.equal(
         pair_dots(left.cuda(), right.cuda(), rows.cuda(), columns.cuda()).cpu(), wanted
     )
+
+
+class TestSampled:
+    """Products of each row with columns of its own."""
+
+    def problem(self, rows: int, dim: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+        draw = torch.Generator().manual_seed(dim)
+        left, right = torch.randn(rows, dim, generator=draw), torch.randn(30, dim, generator=draw)
+        return left, right, torch.randint(30, (rows, width), generator=draw)
+
+    @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+    @pytest.mark.parametrize(("rows", "dim", "width"), [(20, 769, 7), (5, 1, 1), (1, 300, 30)])
+    def test_the_whole_matrix_agrees(
+        self, rows: int, dim: int, width: int, kind: torch.dtype
+    ) -> None:
+        left, right, columns = self.problem(rows, dim, width)
+        found = sampled_dots(left, right, columns.to(kind))
+        wanted = (left.double() @ right.double().T).gather(1, columns)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+    def test_parts_and_places_do_not_show(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        left, right, columns = self.problem(20, 300, 7)
+        whole = sampled_dots(left, right, columns)
+        order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
+        for cells in (1, 30, 70):
+            monkeypatch.setattr(dots, "CELLS_AT_ONCE", cells)
+            assert torch.equal(sampled_dots(left, right, columns), whole)
+            assert torch.equal(sampled_dots(left[order], right, columns[order]), whole[order])
+        monkeypatch.setattr(dots, "TABLE", 1)  # fewer dimensions at a time
+        assert torch.equal(sampled_dots(left, right, columns).float(), whole.float())
+
+    def test_equal_vectors_have_equal_products(self) -> None:
+        left, right, columns = self.problem(20, 300, 7)
+        left[:], right[:] = left[0].clone(), right[0].clone()
+        assert len(set(sampled_dots(left, right, columns).flatten().tolist())) == 1
+
+    @pytest.mark.parametrize("shape", [(0, 5, 3), (3, 0, 2), (3, 5, 0)])
+    def test_nothing(self, shape: tuple[int, int, int]) -> None:
+        left, right, columns = self.problem(*shape)
+        assert sampled_dots(left, right, columns).tolist() == [[0.0] * shape[2]] * shape[0]

@@ -43,15 +43,6 @@ def test_brute_force_agrees(shape: tuple[int, int], distinct: int | None) -> Non
     assert_same(found, by_brute_force(source, target, 10, ties, 0))
 
 
-@pytest.mark.parametrize("whole", [0, 1000])
-def test_rows_are_scored_one_by_one_or_with_all(
-    whole: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(knn, "WHOLE", whole)
-    source, target, ties = problem(300, 200, 9, distinct=60)
-    assert_same(nearest(source, target, 7, ties, 0), by_brute_force(source, target, 7, ties, 0))
-
-
 @pytest.mark.parametrize("block", [Pair(64, 1024), Pair(1024, 64), Pair(192, 320)])
 def test_groups_of_every_size(block: Pair[int]) -> None:
     source, target, ties = problem(700, 1500, distinct=900)
@@ -198,6 +189,15 @@ class TestGpu:
         found = nearest(source, target, 50, ties, 0, device=device)
         assert found.source.indices.device.type == "cuda"
         assert_same(found, wanted)
+
+    @pytest.mark.parametrize("whole", [0, 1000])
+    def test_rows_are_scored_one_by_one_or_with_all(
+        self, whole: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(knn, "WHOLE", whole)
+        source, target, ties = problem(300, 200, 9, distinct=60)
+        found = nearest(source, target, 7, ties, 0, device=torch.device("cuda"))
+        assert_same(found, by_brute_force(source, target, 7, ties, 0))
 
     @pytest.mark.parametrize("distinct", [30, 1])
     def test_many_ties_have_the_same_cosines(self, distinct: int) -> None:

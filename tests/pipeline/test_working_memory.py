@@ -24,17 +24,20 @@ from clusterea.pipeline.working_memory import (
 
 def test_numbers_of_stages_are_theirs() -> None:
     """They are copied, because the modules of the stages load torch."""
-    trust, one_to_one, knn, cost, own = (
+    trust, one_to_one, dots, knn, cost, own = (
         import_module(f"clusterea.{name}")
         for name in (
             "fusion.trust",
             "matching.one_to_one",
+            "numerics.dots",
             "numerics.knn",
             "pipeline.cost",
             "pipeline.working_memory",
         )
     )
     assert (own.WHOLE, own.SPARE, own.GROUP) == (knn.WHOLE, knn.SPARE, knn.GROUP)
+    of_dots = (dots.TABLE, dots.FEWEST_DIMENSIONS, dots.CELLS_AT_ONCE)
+    assert of_dots == (own.TABLE, own.FEWEST_DIMENSIONS, own.CELLS_AT_ONCE)
     assert (own.LOOKED_AT, own.COMPARED) == (trust.LOOKED_AT, trust.MOST_COMPARED)
     assert own.AT_ONCE == trust.ROWS_AT_ONCE
     assert cost.OPTIMAL == one_to_one.MOST_ENTITIES

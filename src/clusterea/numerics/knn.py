@@ -16,12 +16,13 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import block_product
+from clusterea.numerics.dots import sampled_dots
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
 CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
 GROUP = 64  # most cells of a group; blocks are padded to a multiple of it
-WHOLE = 40  # up to so many rows for each column wanted, products with all rows are faster
+WHOLE = 40  # up to so many rows for each column wanted, a GPU multiplies all rows faster
 SPARE = 16  # cells kept beyond k, because products are rounded and contain tie vectors
 
 OnStep: TypeAlias = Callable[[int, int], None]  # steps done, steps in all
@@ -255,6 +256,8 @@ def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Nei
 
 def row_dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
     """(rows, width): each row's products with its columns of `others`, summed in float64."""
+    if columns.device.type == "cpu":
+        return sampled_dots(rows.cpu(), others.cpu(), columns)
     count, width = columns.shape
     others = others.to(columns.device)
     dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)

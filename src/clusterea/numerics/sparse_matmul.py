@@ -5,19 +5,14 @@ No tensor of size cells × dim is made; gathering rows and adding them up would 
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from clusterea.numerics.csr import csr_tensor
 from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
-
-with warnings.catch_warnings():
-    # torch warns once in a process that its CSR tensors are in beta. A user can't change that.
-    warnings.simplefilter("ignore", UserWarning)
-    torch.sparse_csr_tensor(torch.zeros(1, dtype=torch.int64), [], torch.zeros(0), size=(0, 0))
 
 
 class SparseMatrix:
@@ -83,14 +78,8 @@ class SparseMatrix:
 
     def apply(self, dense: Tensor) -> Tensor:
         """(rows, dim): this matrix times `dense`, without a gradient."""
-        matrix = torch.sparse_csr_tensor(
-            self.offsets,
-            self.columns,
-            self.values.to(dense.dtype),
-            size=(self.num_rows, self.num_columns),
-            check_invariants=False,
-        )
-        return matrix @ dense
+        values, size = self.values.to(dense.dtype), (self.num_rows, self.num_columns)
+        return csr_tensor(self.offsets, self.columns, values, size) @ dense
 
 
 class _Matmul(torch.autograd.Function):

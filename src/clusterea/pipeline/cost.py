@@ -163,7 +163,7 @@ def _fusion(stage: Planned, sizes: Sizes) -> Operations:
     if config.search == "approximate":
         compared = min(compared, both * config.search_compared)
     count = max(config.candidates, config.hubness_neighbors)
-    is_whole = largest <= WHOLE * (count + SPARE)
+    is_whole = sizes.on != "cpu" and largest <= WHOLE * (count + SPARE)
     scored = 2 * source * target if is_whole else both * (count + SPARE)
     rounds = config.sinkhorn_rounds * (1 + config.support_rounds * ("support" in config.views))
     batches = len(sizes.config.samplers) / sizes.config.sampling.num_batches

@@ -35,6 +35,7 @@ NAMES_BYTES = 370 * MEBI  # tables of n-grams, and a block of names
 LOOKED_AT, COMPARED, AT_ONCE = 4000, 1 << 16, 1 << 14  # rows that trust compares
 PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
+TABLE, FEWEST_DIMENSIONS, CELLS_AT_ONCE = 1 << 22, 32, 1 << 22  # of `numerics.dots`
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,10 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
     found = SIMILARITY_BYTES * count * both
     scored = 8 * (count + SPARE) * largest
     chunk = 8 * 16 * BLOCK_SIZES["pair products"][sizes.on]
-    table = 16 * width * largest + chunk if largest <= WHOLE * (count + SPARE) else chunk // 16
+    if sizes.on == "cpu":
+        table = 8 * max(TABLE, FEWEST_DIMENSIONS * largest) + 3 * 8 * CELLS_AT_ONCE
+    else:
+        table = 16 * width * largest + chunk if largest <= WHOLE * (count + SPARE) else chunk // 16
     if config.search == "approximate":
         compared = 4 * width * min(largest, config.search_compared)
         search = Need(
