@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from clusterea.engines.in_memory import InMemory
 from clusterea.errors import InputError, unknown_name
 
 ENGINES = ("local", "ray")
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}")
 
 
 def check_engine(kind: str, shards: int | None, address: str | None) -> None:
@@ -21,6 +23,8 @@ def check_engine(kind: str, shards: int | None, address: str | None) -> None:
         raise InputError(f"--shards must be an int in [1, inf). Got {shards} instead.")
     if address is not None and kind != "ray":
         raise InputError("--address is that of a Ray cluster: add --engine=ray.")
+    if address is not None and not _ADDRESS.fullmatch(address):
+        raise InputError(f"--address must be HOST:PORT, as 10.0.0.1:6379. Got {address!r} instead.")
 
 
 @contextmanager
