@@ -17,6 +17,7 @@ from clusterea.data import load as load_data
 from clusterea.data.features import given_features
 from clusterea.data.given_decisions import DecisionSource, decided
 from clusterea.data.in_memory import GraphSource, LinkSource
+from clusterea.engines import Engine, check_engine, open_engine
 from clusterea.errors import InputError, names_arguments
 from clusterea.pipeline import (
     AlignmentResult,
@@ -88,6 +89,9 @@ def align(
     seed: int = 0,
     device: str = "auto",
     memory: int | str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    shards: int | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -108,6 +112,9 @@ def align(
     seed: int = 0,
     device: str = "auto",
     memory: int | str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    shards: int | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -131,6 +138,9 @@ def align(
     seed: int = 0,
     device: str = "auto",
     memory: int | str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    shards: int | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -155,6 +165,9 @@ def align(
     seed: int = 0,
     device: str = "auto",
     memory: int | str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    shards: int | None = None,
     run: str | Path | None = None,
     overwrite: bool = False,
     observer: Observer | None = None,
@@ -189,6 +202,10 @@ def align(
         device: auto, cpu or cuda.
         memory: Most memory to take, in bytes or as "20GiB": of the GPU, or of the host if there is
             none. Raises if it can't be kept.
+        engine: local, or ray for a Ray cluster. Results are the same.
+        address: HOST:PORT of the cluster; default: Ray is started on this machine.
+        shards: Parts that the work is cut into. More take less memory; on one machine, parts that
+            wait are on disk.
         run: A folder for the files of `clusterea align --out`; a second call continues the run.
             With new decisions, it is a warm restart: what was trained is kept.
         overwrite: Remove the run in the folder, and start over.
@@ -219,8 +236,9 @@ def align(
         if isinstance(settings, Mapping)
         else settings
     )
+    check_engine(engine, shards, address)
     allowed = None if memory is None else parse_size(str(memory))
-    watcher, torch_device = observer or PythonWarnings(), choose_device(device)
+    watcher, torch_device = observer or PythonWarnings(), choose_device(device, engine)
 
     def choose(first: Sequence[str]) -> Config:
         return find_preset(
@@ -231,9 +249,19 @@ def align(
     check_names(config)  # before anything is written
     if allowed is not None:
         config = within(choose, task, torch_device, allowed)
-    with memory_limit(torch_device, allowed):
+    folder = None if run is None else Path(run)
+    opened = open_engine(engine, shards, address, folder, watcher.warn)
+    with memory_limit(torch_device, allowed), opened as units:
         return _aligned(
-            task, benchmark, config, torch_device, watcher, decisions, run, overwrite=overwrite
+            task,
+            benchmark,
+            config,
+            torch_device,
+            watcher,
+            units,
+            decisions,
+            run,
+            overwrite=overwrite,
         )
 
 
@@ -243,6 +271,7 @@ def _aligned(
     config: Config,
     torch_device: torch.device,
     watcher: Observer,
+    engine: Engine,
     decisions: DecisionSource | None,
     run: str | Path | None,
     *,
@@ -250,12 +279,12 @@ def _aligned(
 ) -> AlignmentResult:
     """The result in memory, or in a folder; without a benchmark, entities have no names."""
     if run is None and decisions is None:
-        result = run_stages(task, config, torch_device, observer=watcher)
+        result = run_stages(task, config, torch_device, observer=watcher, engine=engine)
         return replace(result, benchmark=benchmark)
     undecided = benchmark or numbered(task)  # without names, entities are named by number
     if run is None:
         data = decided(undecided, decisions or ())
-        result = run_stages(data.task, config, torch_device, observer=watcher)
+        result = run_stages(data.task, config, torch_device, observer=watcher, engine=engine)
         return replace(result, benchmark=None if benchmark is None else data)
     with run_lock(Path(run), "clusterea.align"):
         workspace, claimed = Workspace(Path(run)), task_key(task)
@@ -266,7 +295,14 @@ def _aligned(
         workspace.claim(claimed, overwrite=overwrite, option="overwrite=True")
         previous = find_previous(workspace, data.task, config, torch_device)
         result, _ = run_in_folder(
-            workspace, data, config, torch_device, watcher, task=claimed, previous=previous
+            workspace,
+            data,
+            config,
+            torch_device,
+            watcher,
+            task=claimed,
+            previous=previous,
+            engine=engine,
         )
         return replace(result, benchmark=None if benchmark is None else data)
 

@@ -16,6 +16,7 @@ from clusterea.cli.run_options import MinConfidence, Top
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
+from clusterea.engines import open_engine
 from clusterea.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -71,6 +72,30 @@ def align(
             "Refused if it can't be kept.",
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="local|ray",
+            help="Run on this machine or on a Ray cluster, with the same result. Models that need "
+            "training are trained on this machine.",
+        ),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster.",
+            show_default="Ray is started on this machine",
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Parts to cut the work into. More take less memory; on one machine, parts that "
+            "wait are on disk.",
+        ),
+    ] = None,
     decisions: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +135,7 @@ def align(
     Evaluates the result if there are test links. Run again, it computes only what is missing.
     """
     from clusterea.cli.answers import with_answers
-    from clusterea.cli.plan import one_sided_seeds, plan, shortages
+    from clusterea.cli.plan import described_engine, one_sided_seeds, plan, shortages
     from clusterea.cli.progress import watcher
     from clusterea.cli.time_left import TimeLeft
     from clusterea.graph.common_structure import structure_problems
@@ -120,7 +145,8 @@ def align(
     from clusterea.workspace import Workspace, task_key
 
     check_bounds(least, top)
-    torch_device = choose_device(device)
+    where = described_engine(engine, shards, address)
+    torch_device = choose_device(device, engine)
     named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
 
@@ -147,18 +173,17 @@ def align(
     benchmark = with_answers(undecided, decisions, out, quiet=is_quiet)
     task = benchmark.task
     config = configured(task)
-    starts_over = full or overwrite
-    previous = None if starts_over else find_previous(workspace, task, config, torch_device)
+    previous = None if full or overwrite else find_previous(workspace, task, config, torch_device)
     problems = [
         *shortages(benchmark, config, torch_device, out, is_limited=allowed is not None),
         *one_sided_seeds(benchmark),
         *structure_problems(task),
     ]
     if dry_run:
-        _print_plan(benchmark, config, torch_device, allowed, problems, as_json=as_json)
+        _print_plan(benchmark, config, torch_device, allowed, where, problems, as_json=as_json)
         return
     if not is_quiet:
-        ERRORS.print(plan(benchmark, config, torch_device, allowed), soft_wrap=True)
+        ERRORS.print(plan(benchmark, config, torch_device, allowed, where), soft_wrap=True)
         if previous is not None:
             ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
     for problem in () if quiet else problems:
@@ -166,7 +191,11 @@ def align(
     # A warm restart has fewer stages than the plan.
     left = TimeLeft(expected_seconds(task, config, torch_device) if previous is None else ())
     limit = memory_limit(torch_device, allowed)
-    with limit, watcher(quiet=quiet, json_lines=as_json, left=left) as observer:
+    with (
+        limit,
+        watcher(quiet=quiet, json_lines=as_json, left=left) as observer,
+        open_engine(engine, shards, address, out, observer.warn) as units,
+    ):
         workspace.claim(of_task, overwrite=overwrite)
         result, metrics = run_in_folder(
             workspace,
@@ -178,6 +207,7 @@ def align(
             top=top,
             task=of_task,
             previous=previous,
+            engine=units,
         )
     if as_json:
         if not quiet and _is_only_scored(result.alignment):
@@ -192,6 +222,7 @@ def _print_plan(
     config: Config,
     device: torch.device,
     allowed: int | None,
+    engine: dict[str, Any],
     problems: list[str],
     *,
     as_json: bool,
@@ -199,9 +230,10 @@ def _print_plan(
     from clusterea.cli.plan import described_plan, plan
 
     if as_json:
-        show_result({**described_plan(benchmark, config, device, allowed), "warnings": problems})
+        described = described_plan(benchmark, config, device, allowed, engine)
+        show_result({**described, "warnings": problems})
         return
-    lines = [plan(benchmark, config, device, allowed), *map(escape, problems)]
+    lines = [plan(benchmark, config, device, allowed, engine), *map(escape, problems)]
     OUTPUT.print("\n".join(lines), soft_wrap=True)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -15,6 +16,7 @@ from clusterea.config import (
     PropagationConfig,
     config_with,
 )
+from clusterea.engines import check_engine
 from clusterea.files import free_space, readable_size
 from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
@@ -31,11 +33,15 @@ MOST_NAMED = 0.9  # with so many named entities, those without a name matter lit
 
 
 def plan(
-    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None = None
+    benchmark: Benchmark,
+    config: Config,
+    device: torch.device,
+    allowed: int | None = None,
+    engine: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """The stages of a run, and the memory, time and disk it is expected to take.
 
-    `allowed` is the limit on memory, which the run keeps to.
+    `allowed` is the limit on memory, which the run keeps to. `engine` is from `described_engine`.
     """
     from clusterea.report.readable import seeds_origin
 
@@ -48,6 +54,7 @@ def plan(
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{len(task.all_seeds):,} seeds{seeds_origin(benchmark.seeds_from)}, "
         f"{len(benchmark.test_links):,} test links.",
+        *_engine_line(engine),
         f"Encoding   {_encoders(config, task)}, on {device}",
     ]
     if config.samplers:
@@ -120,8 +127,33 @@ def _named(names: Pair[Texts]) -> Pair[float]:
     return names.map(lambda side: side.share)
 
 
+def described_engine(engine: str, shards: int | None, address: str | None) -> dict[str, Any]:
+    """The options of the engine, checked; without shards, as many as the sizes ask for."""
+    check_engine(engine, shards, address)
+    return {"engine": engine, "address": address, "shards": shards}
+
+
+def _engine_line(engine: Mapping[str, Any]) -> list[str]:
+    """The engine and the shards, if they are not the default."""
+    kind, address, shards = (engine.get(name) for name in ("engine", "address", "shards"))
+    if kind == "ray":
+        where = f"ray at {address}" if address else "ray on this machine"
+        return [f"Engine     {where}" + (f", {_counted(shards)}" if shards else "")]
+    if shards:
+        return [f"Engine     local, {_counted(shards)}" + (" on disk" if shards > 1 else "")]
+    return []
+
+
+def _counted(shards: int) -> str:
+    return f"{shards:,} shard" + ("s" if shards > 1 else "")
+
+
 def described_plan(
-    benchmark: Benchmark, config: Config, device: torch.device, allowed: int | None = None
+    benchmark: Benchmark,
+    config: Config,
+    device: torch.device,
+    allowed: int | None = None,
+    engine: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The plan as plain values."""
     task = benchmark.task
@@ -133,6 +165,7 @@ def described_plan(
         "seeds_from": dict(benchmark.seeds_from),
         "test_links": len(benchmark.test_links),
         "device": str(device),
+        **engine,
         "encoders": [_described_encoder(each) for each in config.encoders()],
         "samplers": list(config.samplers),
         "num_batches": config.sampling.num_batches if config.samplers else 1,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from clusterea.config import Config, SelfTrainingConfig
+from clusterea.engines import Engine
 from clusterea.pipeline.learning import Encoding, Fit, Fitted, Lesson, lessons
 from clusterea.pipeline.observer import Observer, PythonWarnings
 from clusterea.pipeline.previous import Previous
@@ -33,6 +34,7 @@ def align(
     until: Stage = "match",
     samplers: Sequence[str] | None = None,
     previous: Previous | None = None,
+    engine: Engine | None = None,
 ) -> AlignmentResult:
     """Finds which entities of two graphs are the same.
 
@@ -49,6 +51,7 @@ def align(
         until: The last stage to run, in the last round.
         samplers: With `until="sample"`: the samplers to run last, if not those of the config.
         previous: What to take over from the run before, from `find_previous`.
+        engine: Where the units of a stage run; default: in this process. It changes no result.
     """
     check_names(config)
     config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
@@ -57,7 +60,7 @@ def align(
     similarity: Made[Similarity] | None = None
     alignment: Made[Alignment] | None = None
     store = Store(workspace, observer.warn)
-    with Stages(whole, config, device, store, observer, previous) as run:
+    with Stages(whole, config, device, store, observer, previous, engine) as run:
         if until != "train":
             run.begin_metis([*config.samplers, *(samplers or ())])
         run.encode_contents()

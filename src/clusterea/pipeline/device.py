@@ -11,9 +11,20 @@ if TYPE_CHECKING:
     import torch
 
 
-def choose_device(name: str) -> torch.device:
-    """The torch device of this name; `auto` is the GPU if there is one."""
+def choose_device(name: str, engine: str = "local") -> torch.device:
+    """The torch device of this name; `auto` is the GPU if there is one.
+
+    Units on a Ray cluster run on CPUs, and so does the rest of the run.
+    """
     import torch
+
+    if engine == "ray":
+        if name.startswith("cuda"):
+            raise InputError(
+                f"--engine=ray computes on CPUs, but got --device={name}. Leave out --device, or "
+                "compute on the GPU of this machine with --engine=local."
+            )
+        name = "cpu" if name == "auto" else name
 
     # Blocks of varying sizes fragment fixed segments, which would take half as much memory again.
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # CUDA knows the first since 2.11

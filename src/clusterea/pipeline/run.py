@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from clusterea.config import Config
+from clusterea.engines import Engine
 from clusterea.errors import DataError
 from clusterea.pipeline.align import Stage, align
 from clusterea.pipeline.learning import Fitted
@@ -50,6 +51,7 @@ def run_in_folder(
     top: int | None = None,
     task: str | None = None,
     previous: Previous | None = None,
+    engine: Engine | None = None,
 ) -> tuple[AlignmentResult, Metrics | None]:
     """Runs `align` in a folder: computes what is missing, and writes all files.
 
@@ -68,6 +70,7 @@ def run_in_folder(
         task: The key of the task without decisions, which the folder is claimed for. Default: that
             of the run in the folder, if it has the same data, or else that of `benchmark`.
         previous: What to take over from the run before, from `find_previous`.
+        engine: Where the units of a stage run; default: in this process.
     """
     claimed = task or _claimed(workspace.folder, task_key(benchmark.task))
     data = DataKeys(claimed, workspace.save_benchmark(benchmark, observer.warn, claimed))
@@ -80,6 +83,7 @@ def run_in_folder(
         until=until,
         samplers=samplers,
         previous=previous,
+        engine=engine,
     )
     result = replace(result, benchmark=benchmark, min_confidence=min_confidence, top=top)
     if until != "match":

@@ -17,6 +17,7 @@ from clusterea.config import (
     EncoderConfig,
     TrainingConfig,
 )
+from clusterea.engines import Engine, InMemory
 from clusterea.errors import InputError
 from clusterea.pipeline.cuts import Cuts
 from clusterea.pipeline.learning import (
@@ -75,8 +76,10 @@ class Stages:
         store: Store,
         observer: Observer,
         previous: Previous | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._whole = whole
+        self._engine = engine or InMemory()
         self.previous = previous
         self._config = config
         self._device = device
