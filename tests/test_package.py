@@ -101,7 +101,7 @@ def test_the_wheel_works_in_an_empty_environment(
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     run(*pip, "install", "--no-deps", "--no-index", wheel)
     assert "No broken requirements" in run(*pip, "check")
-    for undeclared in ("pandas", "pytest", "xgboost"):
+    for undeclared in ("pandas", "pytest", "ray", "xgboost"):
         assert not (site / undeclared).exists()
     found = Path(run(python, "-c", "import clusterea; print(clusterea.__file__)").strip())
     assert found.is_relative_to(place)
@@ -119,7 +119,7 @@ def test_the_wheel_works_in_an_empty_environment(
 def test_the_project_page_says_where_things_are(about: Message) -> None:
     labels = [each.partition(",")[0] for each in about.get_all("Project-URL", [])]
     assert labels == ["Homepage", "Documentation", "Changelog", "Issues"]
-    assert {"dev", "docs", "review", "xgboost"} == set(about.get_all("Provides-Extra", []))
+    assert {"dev", "docs", "ray", "review", "xgboost"} == set(about.get_all("Provides-Extra", []))
     assert about["Requires-Python"] == ">=3.11"
     assert about["License-Expression"] == "Apache-2.0"
 
