@@ -10,6 +10,7 @@ import platform
 import queue
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 ANSWERS_WITHIN = 15.0  # seconds; in which a cluster must accept a connection
 STARTS_WITHIN = 120.0  # seconds; in which it must accept the driver and start a worker on each node
-ENDS_WITHIN = 10.0  # seconds; that calls get to end after their tasks were canceled
+ENDS_WITHIN = 20.0  # seconds; that a call gets to end, after its tasks were canceled
 MOST_RETRIES = 5  # of a unit whose worker or node is lost
 POLL = 0.5  # seconds between two looks at the results that are there
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -180,6 +181,7 @@ class RayCluster:
             options["address"] = address
         self._end.enter_context(_without_messages())
         self._end.callback(ray.shutdown)
+        self._end.callback(self._settle)
         where = "this machine" if address is None else address
         try:
             self._aside(lambda: ray.init(**options), within=STARTS_WITHIN)
@@ -189,6 +191,7 @@ class RayCluster:
             ) from error
         except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
             raise InputError(f"Ray at {where} can't be used: {_first_line(error)}") from error
+        _restore_signals()
         return ray
 
     def _submitted(self, parts: int, unit: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -237,12 +240,15 @@ class RayCluster:
             raise _own(error) from None
 
     def _cancel(self) -> None:
-        """Ends the tasks that still run, and the calls that wait for them."""
+        """Ends the tasks that still run, and so the call that waits for them."""
         for held in list(self._held):
             with suppress(Exception):  # one that was put, or is lost
                 self._ray.cancel(held.ref, force=True)
             held.ref = None  # in another session of Ray, it would be that of another object
-        with suppress(BaseException):
+
+    def _settle(self) -> None:
+        """Waits for the call that runs. Half started, Ray could not be shut down."""
+        with suppress(TimeoutError):
             self._caller.begin(lambda: None).result(ENDS_WITHIN)
 
     # ---- checks
@@ -474,6 +480,15 @@ def _short_folder() -> Path:
     usual = tempfile.gettempdir()
     place = usual if len(usual) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  # mkdtemp is safe
     return Path(tempfile.mkdtemp(prefix="clusterea-", dir=place))
+
+
+def _restore_signals() -> None:
+    """Gives signals back to Python: Ray's handlers print where the program was."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler is not None:
+                signal.signal(number, handler)
 
 
 @contextmanager
