@@ -76,12 +76,12 @@ def _bytes(tensor: Tensor) -> pickle.PickleBuffer | None:
     return pickle.PickleBuffer(array)
 
 
-def _tensor(buffer: Buffer | None, kind: torch.dtype, shape: Sequence[int]) -> Tensor:
+def _tensor(buffer: Buffer | None, kind: torch.dtype, shape: tuple[int, ...]) -> Tensor:
     """The tensor in a buffer."""
     import torch
 
     if buffer is None:
-        return torch.empty(*shape, dtype=kind)
+        return torch.empty(shape, dtype=kind)
     with warnings.catch_warnings():  # units change no argument, so a buffer may be read-only
         warnings.filterwarnings("ignore", "The given buffer is not writable")
-        return torch.frombuffer(buffer, dtype=kind).reshape(*shape)
+        return torch.frombuffer(buffer, dtype=kind).reshape(shape)

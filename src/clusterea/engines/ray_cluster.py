@@ -43,11 +43,15 @@ ENDS_WITHIN = 20.0  # seconds; that a call gets to end, after its tasks were can
 MOST_RETRIES = 5  # of a unit whose worker or node is lost
 POLL = 0.5  # seconds between two looks at the results that are there
 _LOOPBACK = ("127.", "::1", "localhost")
+_ADVICE = " Does a cluster run there, and is its token in RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token?"
 _LONGEST_FOLDER = 40  # characters; the path of a Unix socket in it may have 107
 # Ray listens on all interfaces of a machine that may be part of a cluster. This is a setting for
 # macOS and Windows, but Linux follows it too: then it listens on loopback only.
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # with another value it warns
+}
 
 
 class RayCluster:
@@ -105,7 +109,7 @@ class RayCluster:
         return self._hold(self._aside(lambda: self._ray.put(_Parcel(value))))
 
     def submit(self, unit: Callable[..., Any], *arguments: Any) -> Ref:
-        return self._hold(self._submitted(1, unit, arguments))
+        return self._hold(self._submitted(None, unit, arguments))
 
     def submit_parts(self, parts: int, unit: Callable[..., Any], *arguments: Any) -> list[Ref]:
         found = self._submitted(parts, unit, arguments)
@@ -190,11 +194,14 @@ class RayCluster:
                 f"Ray at {where} did not answer within {STARTS_WITHIN:.0f} s."
             ) from error
         except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
-            raise InputError(f"Ray at {where} can't be used: {_first_line(error)}") from error
+            advice = "" if address is None else _ADVICE
+            raise InputError(f"Ray can't be used: {_first_line(error)}{advice}") from error
         _restore_signals()
         return ray
 
-    def _submitted(self, parts: int, unit: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def _submitted(
+        self, parts: int | None, unit: Callable[..., Any], arguments: Sequence[Any]
+    ) -> Any:
         """Ray's references to the results. Ray finds its references only among the arguments."""
         refs: list[Any] = []
 
@@ -204,7 +211,7 @@ class RayCluster:
 
         parcel = _Parcel(replaced(tuple(arguments), _Held, numbered))
         name = getattr(unit, "__name__", "unit")
-        run = self._run.options(num_returns=parts, name=name)
+        run = self._run.options(num_returns=parts or 1, name=name)
         return self._aside(lambda: run.remote(unit, parts, parcel, *refs))
 
     def _hold(self, ref: Any) -> _Held:
@@ -377,7 +384,7 @@ def _received(pickled: bytes, *buffers: Buffer) -> Any:
     return unpack(pickled, buffers)
 
 
-def _run(unit: Callable[..., Any], parts: int, arguments: Any, *values: Any) -> Any:
+def _run(unit: Callable[..., Any], parts: int | None, arguments: Any, *values: Any) -> Any:
     """Runs a unit, in a worker. Ray has replaced references by values."""
     import torch
 
@@ -388,9 +395,11 @@ def _run(unit: Callable[..., Any], parts: int, arguments: Any, *values: Any) -> 
         found = unit(*given)
     except InputError as error:
         raise InputError(str(error)) from error  # others can't be pickled
-    if parts == 1:
+    if parts is None:
         return _Parcel(found)
-    return tuple(_Parcel(part) for part in found)
+    parcels = [_Parcel(part) for part in found]
+    assert len(parcels) == parts
+    return parcels if parts > 1 else parcels[0]
 
 
 def own_versions() -> dict[str, str]:
@@ -420,7 +429,6 @@ def _own(error: Exception) -> Exception:
         kinds.WorkerCrashedError,
         kinds.NodeDiedError,
         kinds.ObjectLostError,
-        kinds.RaySystemError,
         kinds.LocalRayletDiedError,
     )
     if isinstance(cause, lost):

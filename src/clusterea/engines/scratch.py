@@ -48,11 +48,11 @@ class Scratch:
         for length in shape:
             size *= length
         if not size:
-            return torch.empty(*shape, dtype=kind)
+            return torch.empty(tuple(shape), dtype=kind)
         path = self._new()
         storage: Any = torch.UntypedStorage.from_file(str(path), shared=True, nbytes=size)
         path.unlink()  # the memory map stays
-        return tensor.set_(storage).view(*shape)
+        return tensor.set_(storage).view(tuple(shape))
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
