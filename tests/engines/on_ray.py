@@ -1,0 +1,126 @@
+"""What only Ray does. `test_ray_cluster.py` runs these tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import engine_units as units
+import pytest
+import torch
+
+from clusterea.engines import open_engine
+from clusterea.engines import ray_cluster as module
+from clusterea.engines.ray_cluster import RayCluster
+from clusterea.errors import InputError
+
+# Runs the command line with a command that waits for a worker.
+WAITS = """
+import sys
+import clusterea.cli, clusterea.entry
+from clusterea.cli.console import show_stopped
+from clusterea.errors import Stopped
+def run():
+    import engine_units as units
+    from clusterea.engines import open_engine
+    try:
+        with open_engine("ray") as engine:
+            held = engine.submit(units.slowly, 600, 1)
+            print("ready", flush=True)
+            engine.get([held])
+    except Stopped as stop:
+        show_stopped(resumes=False)
+        sys.exit(stop.exit_code)
+clusterea.cli.main = run
+clusterea.entry.main()
+"""
+JOINS = """
+import sys
+import engine_units as units
+from clusterea.engines import open_engine
+with open_engine("ray", 2, sys.argv[1]) as engine:
+    print(engine.get([engine.submit(units.slowly, 0, 7)]))
+"""
+
+
+def test_it_listens_on_loopback_only(ray_cluster: RayCluster) -> None:
+    listening = [
+        address
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        for _, address, _, state, *_ in [line.split()]
+        if state == "0A"
+    ]
+    assert listening
+    assert all(address.split(":")[0].endswith("0100007F") for address in listening)
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def test_a_worker_that_is_killed(ray_cluster: RayCluster, tmp_path: Path) -> None:
+    rows = ray_cluster.submit(units.double, torch.ones(100_000))
+    held = ray_cluster.submit(units.die_once, tmp_path / "flag", rows)
+    (value,) = ray_cluster.get([held])
+    assert (tmp_path / "flag").exists()
+    assert value.equal(torch.full((100_000,), 6.0))
+
+
+def test_a_task_has_one_thread(ray_cluster: RayCluster) -> None:
+    assert ray_cluster.get([ray_cluster.submit(units.num_threads)]) == [1]
+
+
+def test_too_little_memory(ray_cluster: RayCluster) -> None:
+    ray_cluster.check_memory(ray_cluster.memory_per_worker)
+    with pytest.raises(InputError, match="Use more --shards, or machines with more memory"):
+        ray_cluster.check_memory(2**50)
+    with pytest.raises(InputError, match="a shard needs about .* Use --shards 1200, or"):
+        ray_cluster.check_memory(2**50, lambda _: 1200)
+
+
+@pytest.mark.parametrize("name", ["clusterea", "Python", "torch"])
+def test_workers_with_another_version(
+    ray_cluster: RayCluster, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = module.own_versions()
+    monkeypatch.setattr(module, "own_versions", lambda: {**theirs, name: "9.9"})
+    with pytest.raises(InputError) as caught:
+        ray_cluster._check_versions()
+    assert f"have {name} {theirs[name]}, but this process has {name} 9.9." in str(caught.value)
+
+
+def test_another_driver_joins(ray_cluster: RayCluster) -> None:
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    ran = subprocess.run(
+        [sys.executable, "-c", JOINS, address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[7]\n", "")
+    assert ray_cluster.get([ray_cluster.put(3)]) == [3]  # it has not been shut down
+    with pytest.raises(InputError, match="connected to a Ray cluster already"):
+        open_engine("ray", 2, address).__enter__()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it(number: signal.Signals) -> None:
+    names = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    before = set(Path(tempfile.gettempdir()).glob("clusterea-*"))
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=names,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "ready\n"
+        command.send_signal(number)
+        out, err = command.communicate()
+    assert (command.returncode, out, err) == (128 + number, "", "Stopped.\n")
+    assert set(Path(tempfile.gettempdir()).glob("clusterea-*")) == before
