@@ -37,9 +37,9 @@ from clusterea import Benchmark, Pair, Partition, Similarity
 from clusterea.config import Config, preset, training_config, with_settings
 from clusterea.evaluation import evaluate
 from clusterea.evaluation.overlap import overlap
-from clusterea.fusion import fuse
 from clusterea.pipeline.largeea import largeea
 from clusterea.pipeline.memory import largest_batch, limit_memory
+from clusterea.sharded import fuse
 from clusterea.sizes import parse_size
 from clusterea.training import train
 from clusterea.types import IntArray

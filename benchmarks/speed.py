@@ -37,6 +37,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -54,13 +55,15 @@ from clusterea.config import FusionConfig, preset, training_config
 from clusterea.data.synthetic import SHAPES, PairShape, generate, write_openea
 from clusterea.data.synthetic.labels import ENTITIES_A_WORD, FEWEST_IN_VOCABULARY, LENGTH_SHARES
 from clusterea.data.synthetic.words import draw_words
+from clusterea.engines import InMemory
 from clusterea.evaluation import evaluate
-from clusterea.fusion import fuse
+from clusterea.fusion.undecided import Undecided, VectorTable
 from clusterea.matching import match
-from clusterea.numerics.knn import nearest
-from clusterea.numerics.lists import nearest_approximate
+from clusterea.numerics.knn import Nearest, Neighbors
 from clusterea.numerics.lists import recall as shared
 from clusterea.numerics.sinkhorn import sinkhorn, sinkhorn_log, sinkhorn_of_products
+from clusterea.sharded import fuse
+from clusterea.sharded.search import search, whole
 from clusterea.training import train as learn
 from clusterea.training.train import Trainer
 from common import (
@@ -143,7 +146,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from clusterea.config import preset
 from clusterea.data.readable_names import comparable
-from clusterea.training.names import encode_names
+from clusterea.sharded import encode_names
 from clusterea.types import Pair, Texts
 
 def resident(field):
@@ -298,9 +301,8 @@ def neighbors(arguments: argparse.Namespace) -> Measured:
     draw = torch.Generator().manual_seed(1)
     ties = count.map(lambda size: torch.randint(-(2**62), 2**62, (size,), generator=draw))
     k = min(50, *count)
-    found, cost = timed(
-        device, lambda: nearest(rows.source, rows.target, k, ties, 0, device=device)
-    )
+    exact = FusionConfig(candidates=k, hubness_neighbors=min(10, k))
+    found, cost = timed(device, lambda: searched(rows, ties, exact, device))
     own: Record = {"part": "neighbors", "size": written(count), "k": k, **cost}
     checked = torch.randperm(count.source, generator=draw)[:200]
     _, best = best_of(rows.source[checked.to(device)], rows.target, k)
@@ -310,22 +312,32 @@ def neighbors(arguments: argparse.Namespace) -> Measured:
     ]
     own["agreement"] = float(torch.stack(same).mean())
     if arguments.approximate:
-        fusion = FusionConfig()
-        near, cost = timed(
-            device,
-            lambda: nearest_approximate(
-                rows.source,
-                rows.target,
-                k,
-                ties,
-                0,
-                compared=arguments.approximate,
-                sample=fusion.search_sample,
-                rounds=fusion.search_rounds,
-            ),
+        lists = replace(
+            exact, search="approximate", search_compared=arguments.approximate, search_joined=0
         )
+        near, cost = timed(device, lambda: searched(rows, ties, lists, device))
         own |= {"approximate_seconds": cost["seconds"], "recall": list(shared(near, found))}
     yield own
+
+
+def searched(
+    rows: Pair[Tensor], keys: Pair[Tensor], config: FusionConfig, device: torch.device
+) -> Nearest:
+    """The nearest of each row, in the order of rows."""
+    tables = rows.map(lambda side: VectorTable([side], [1.0], device))
+    ids = rows.map(lambda side: torch.arange(len(side)))
+    entities = Undecided(ids, keys, tables, rows.map(len))
+    entities, _, shards = search(InMemory(), entities, config, device)
+    found, numbers = whole(InMemory(), shards), entities.entities.map(lambda side: side.to(device))
+
+    def in_order(near: Neighbors, own: Tensor, others: Tensor) -> Neighbors:
+        back = own.argsort()
+        return Neighbors(others[near.indices[back]], near.values[back])
+
+    return Pair(
+        in_order(found.source, numbers.source, numbers.target),
+        in_order(found.target, numbers.target, numbers.source),
+    )
 
 
 def best_of(rows: Tensor, others: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -346,7 +346,7 @@ def fuse(
     """
     import torch
 
-    from clusterea.fusion import fuse as fuse_views
+    from clusterea.sharded import fuse as fuse_views
 
     def rows(values: ArrayLike | Tensor) -> Tensor:
         array = values if isinstance(values, torch.Tensor) else torch.tensor(np.asarray(values))

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import aligned_digest
 import engine_units as units
 import pytest
 import torch
@@ -72,12 +73,27 @@ def test_a_task_has_one_thread(ray_cluster: RayCluster) -> None:
     assert ray_cluster.get([ray_cluster.submit(units.num_threads)]) == [1]
 
 
-def test_too_little_memory(ray_cluster: RayCluster) -> None:
-    ray_cluster.check_memory(ray_cluster.memory_per_worker)
-    with pytest.raises(InputError, match="Use more --shards, or machines with more memory"):
-        ray_cluster.check_memory(2**50)
-    with pytest.raises(InputError, match="a shard needs about .* Use --shards 1200, or"):
-        ray_cluster.check_memory(2**50, lambda _: 1200)
+def test_shards_follow_workers_and_memory(
+    ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_cluster, "shards", None)
+    ray_cluster.fit(lambda _: 1)
+    fewest = ray_cluster.shards
+    assert fewest == 2 * int(ray_cluster._ray.cluster_resources()["CPU"])
+    ray_cluster.shards = None
+    ray_cluster.fit(lambda shards: 5 * ray_cluster.memory_per_worker * fewest // shards)
+    assert ray_cluster.shards == 8 * fewest
+
+
+def test_too_little_memory(ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster, "shards", None)
+    with pytest.raises(InputError, match=r"a shard needs about .* Use machines with more memory"):
+        ray_cluster.fit(lambda _: 2**50)
+    ray_cluster.shards = 3
+    with pytest.raises(InputError, match=r"a shard needs about .* Use --shards 12, or machines"):
+        ray_cluster.fit(lambda shards: 10 * ray_cluster.memory_per_worker // shards)
+    ray_cluster.fit(lambda shards: 3 * ray_cluster.memory_per_worker // shards)
+    assert ray_cluster.shards == 3
 
 
 @pytest.mark.parametrize("name", ["clusterea", "Python", "torch"])
@@ -105,6 +121,18 @@ def test_another_driver_joins(ray_cluster: RayCluster) -> None:
     assert ray_cluster.get([ray_cluster.put(3)]) == [3]  # it has not been shut down
     with pytest.raises(InputError, match="connected to a Ray cluster already"):
         open_engine("ray", 2, address).__enter__()
+
+
+def test_an_alignment_has_the_same_bytes(ray_cluster: RayCluster) -> None:
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    program = Path(aligned_digest.__file__)
+    ran = subprocess.run(
+        [sys.executable, program, address, "3"], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == aligned_digest.digest(shards=1) + "\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

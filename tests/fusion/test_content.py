@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dense_fusion import Floats, Problem, assert_cells, cells_of, dense_fuse, problem, quick
 from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.errors import InputError
-from clusterea.fusion import fuse, link_gains
+from clusterea.fusion import link_gains
 from clusterea.fusion.content import content_weights, with_gains
-from clusterea.fusion.neighbors import search
 from clusterea.fusion.trust import Trust
 from clusterea.fusion.undecided import undecided
+from clusterea.sharded import fuse
 from clusterea.types import NO_ENTITIES, IntArray, KnowledgeGraph, Pair, Similarity
+from dense_fusion import Floats, Problem, assert_cells, cells_of, dense_fuse, problem, quick
+from whole_runs import searched, vectors_of
 
 GAINS = (
     np.array([0, 0, 0.5, 0.5, 2, 3, 3, 3.25, 4, 6.0]),
@@ -121,8 +122,13 @@ class TestGains:
             contents=given.contents,
             content_weights=content_weights(given.trust, unit),
         )
-        before = search(entities, config, torch.device("cpu"))
-        found = with_gains(before, entities, given.trust, unit)
+        before = searched(entities, config, torch.device("cpu"))
+        source, target = vectors_of(entities)
+        more = [8, 5][:count], given.trust, unit
+        found = Pair(
+            with_gains(before.source, source, [target], *more),
+            with_gains(before.target, target, [source], *more),
+        )
         sides = ((found.source, before.source), (found.target, before.target))
         for at, (after, old) in enumerate(sides):
             wanted = given.cosines() if at == 0 else given.cosines().T
@@ -257,10 +263,12 @@ class TestUndecided:
             contents=given.contents,
             content_weights=[0.25, 4.0],
         )
-        assert found.content_widths == (8, 5)
-        for each, whole, root in zip(found.contents(), given.contents, (0.5, 2.0), strict=True):
-            for rows, (vectors, entities) in each.zip(whole.zip(found.entities)):
-                assert torch.equal(rows, root * vectors[entities])
+        assert found.tables.source.widths == [6, 8, 5]
+        assert found.tables.target.num_contents == 2
+        places = (slice(6, 14), slice(14, 19))
+        for place, each, root in zip(places, given.contents, (0.5, 2.0), strict=True):
+            for rows, (vectors, entities) in vectors_of(found).zip(each.zip(found.entities)):
+                assert torch.equal(rows[:, place], root * vectors[entities])
 
     def test_of_source_weighs_structure_alone(self) -> None:
         given = named()
@@ -269,5 +277,6 @@ class TestUndecided:
         more: dict[str, Any] = {"contents": given.contents, "content_weights": [0.5]}
         plain = undecided(*arguments, **more)
         found = undecided(*arguments, of_source=own, **more)
-        torch.testing.assert_close(found.vectors.source[:, :6], 0.25 * plain.vectors.source[:, :6])
-        assert torch.equal(found.vectors.source[:, 6:], plain.vectors.source[:, 6:])
+        rows, others = vectors_of(found).source, vectors_of(plain).source
+        torch.testing.assert_close(rows[:, :6], 0.25 * others[:, :6])
+        assert torch.equal(rows[:, 6:], others[:, 6:])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
+from clusterea.fusion.global_view import global_view
+from clusterea.types import Pair
 from dense_fusion import (
     Problem,
     assert_cells,
@@ -15,9 +18,6 @@ from dense_fusion import (
     shifted,
     view_input,
 )
-
-from clusterea.fusion.global_view import global_view
-from clusterea.types import Pair
 
 
 @pytest.mark.parametrize("candidates", [1, 5, 100])

@@ -14,12 +14,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.config import FusionConfig
-from clusterea.fusion.joined import with_joined
+from clusterea.engines import InMemory
 from clusterea.fusion.undecided import Undecided, undecided
 from clusterea.numerics import block_sizes
-from clusterea.numerics.knn import Nearest, Neighbors, nearest
+from clusterea.numerics.knn import Nearest, Neighbors
+from clusterea.sharded.search import joined as joined_shards
 from clusterea.types import IntArray, KnowledgeGraph, Pair
 from small_graphs import random_pair
+from whole_runs import cut_neighbors, cut_rows, joined, nearest, vectors_of
 
 SIZE = 30
 SEEDS = np.stack([np.arange(8), np.arange(8)[::-1]], 1)
@@ -30,7 +32,8 @@ def config(**changes: Any) -> FusionConfig:
 
 
 def exact(entities: Undecided, k: int) -> Nearest:
-    return nearest(entities.vectors.source, entities.vectors.target, k, entities.keys, 0)
+    source, target = vectors_of(entities)
+    return nearest(source, target, k, entities.keys, 0)
 
 
 def searched(seed: int, k: int = 3, dim: int = 4) -> tuple[Undecided, Nearest, Nearest]:
@@ -86,14 +89,15 @@ def best_of(rows: Tensor, others: Tensor, columns: list[int], k: int) -> list[fl
 def test_as_a_loop_over_partners(seed: int, most: int, hub: int) -> None:
     graphs = random_pair(seed, entities=SIZE, triples=40)
     entities, _, found = searched(seed)
-    result = with_joined(found, entities, graphs, SEEDS, config(search_joined=most, search_hub=hub))
+    result = joined(found, entities, graphs, SEEDS, config(search_joined=most, search_hub=hub))
     scores = joined_slowly(entities, found, graphs, hub)
+    both = vectors_of(entities)
     sides = (
-        (found.source, result.source, entities.vectors, scores),
+        (found.source, result.source, both, scores),
         (
             found.target,
             result.target,
-            entities.vectors.swap(),
+            both.swap(),
             {(t, s): score for (s, t), score in scores.items()},
         ),
     )
@@ -124,7 +128,7 @@ def test_it_finds_neighbors_that_the_search_missed() -> None:
     entities = undecided([Pair(rows, rows)], seeds, keys, 0)
     every = exact(entities, 3)
     missed = every.map(lambda side: Neighbors(side.indices[:, 1:], side.values[:, 1:]))
-    found = with_joined(missed, entities, Pair(one, turned), seeds, config())
+    found = joined(missed, entities, Pair(one, turned), seeds, config())
     has_neighbors = [bool(neighbors(one)[int(e)]) for e in entities.entities.source]
     is_found = found.source.indices[:, 0] == every.source.indices[:, 0]
     assert is_found[has_neighbors].double().mean() > 0.8
@@ -135,9 +139,9 @@ def test_it_finds_neighbors_that_the_search_missed() -> None:
 def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = random_pair(1, entities=SIZE, triples=80)
     entities, _, found = searched(1)
-    whole = with_joined(found, entities, graphs, SEEDS, config())
+    whole = joined(found, entities, graphs, SEEDS, config())
     monkeypatch.setitem(block_sizes.BLOCK_SIZES, "joined", {"cpu": block})
-    parts = with_joined(found, entities, graphs, SEEDS, config())
+    parts = joined(found, entities, graphs, SEEDS, config())
     for one, other in zip(whole, parts, strict=True):
         assert torch.equal(one.indices, other.indices)
         assert torch.equal(one.values, other.values)
@@ -147,7 +151,7 @@ def test_nothing_is_added_to_an_exact_search() -> None:
     graphs = random_pair(2, entities=SIZE, triples=80)
     entities, every, _ = searched(2)
     whole = every.map(lambda side: side.first(5))
-    found = with_joined(whole, entities, graphs, SEEDS, config())
+    found = joined(whole, entities, graphs, SEEDS, config())
     for one, other in zip(whole, found, strict=True):
         assert torch.equal(one.indices, other.indices)
         assert torch.equal(one.values, other.values)
@@ -157,8 +161,10 @@ def test_nothing_is_added_to_an_exact_search() -> None:
 def test_nothing_to_join(triples: int) -> None:
     graphs = random_pair(3, entities=SIZE, triples=triples)
     entities, _, found = searched(3)
-    off = with_joined(found, entities, graphs, SEEDS, config(search_joined=0))
-    assert off is found
-    no_hub = with_joined(found, entities, graphs, SEEDS, config(search_hub=0))
+    engine, off = InMemory(), config(search_joined=0)
+    shards = found.map(lambda side: cut_neighbors(side, engine))
+    vectors = vectors_of(entities).map(lambda side: cut_rows(side, engine))
+    assert joined_shards(engine, shards, vectors, entities, graphs, SEEDS, off) is shards
+    no_hub = joined(found, entities, graphs, SEEDS, config(search_hub=0))
     for one, other in zip(found, no_hub, strict=True):
         assert torch.equal(one.indices, other.indices)

@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+
+from clusterea.config import FusionConfig
+from clusterea.fusion.local import local, local_cosine
+from clusterea.fusion.undecided import undecided
+from clusterea.types import Pair, Partition, Similarity
 from dense_fusion import (
     Cells,
     Problem,
@@ -17,12 +23,6 @@ from dense_fusion import (
     quick,
     view_input,
 )
-from torch import Tensor
-
-from clusterea.config import FusionConfig
-from clusterea.fusion.local import local, local_cosine
-from clusterea.fusion.undecided import undecided
-from clusterea.types import Pair, Partition, Similarity
 
 
 def view(

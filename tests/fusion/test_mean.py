@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from dense_fusion import cells_of
 
 from clusterea.fusion import mean, restored
 from clusterea.numerics.cells import from_cells
 from clusterea.types import Pair, Similarity
+from dense_fusion import cells_of
 
 
 def similarity(seed: int, most: float = 1.0) -> Similarity:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dense_fusion import cells_of, problem, quick
 
-from clusterea.fusion import fuse
+from clusterea.sharded import fuse
 from clusterea.types import NO_LINKS, IntArray, Similarity
+from dense_fusion import cells_of, problem, quick
 
 
 def fused(rejected: IntArray = NO_LINKS, **settings: Any) -> Similarity:

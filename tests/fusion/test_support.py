@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dense_fusion import Problem, cells_of, problem, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_fuse import ALL_CANDIDATES, renumbered
 from torch import Tensor
 
 from clusterea.errors import InputError
-from clusterea.fusion import fuse, support
-from clusterea.fusion.support import Partners, pair_evidence, supported
+from clusterea.fusion.support import (
+    Agreement,
+    Partners,
+    agreement_of,
+    kind_totals,
+    kinds_met,
+    pair_evidence,
+)
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.numerics.block_sizes import BLOCK_SIZES
+from clusterea.sharded import fuse
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
+from dense_fusion import ALL_CANDIDATES, Problem, cells_of, problem, quick, renumbered
 from small_graphs import graph, knowledge_graphs, labeled_edges, random_pair
+from whole_runs import supported
 
 CPU = torch.device("cpu")
 CONFIG = quick()
@@ -147,6 +154,14 @@ def free(size: int, taken: IntArray) -> Tensor:
     return torch.from_numpy(np.setdiff1d(np.arange(size), taken))
 
 
+def agreement(edges: Pair[LabeledEdges], partners: Partners, parts: int = 1) -> Agreement:
+    """The agreement of kinds, counted in so many parts."""
+    matched = (partners.of_source >= 0).nonzero().flatten()
+    met = [kinds_met(part, edges, partners) for part in torch.tensor_split(matched, parts)]
+    totals = edges.zip(partners.sure).map(lambda side: kind_totals(*side))
+    return agreement_of(met, totals, SHARED)
+
+
 def by_entity(plan: Similarity, entities: Pair[Tensor]) -> dict[tuple[int, int], float]:
     return {
         (int(entities.source[i]), int(entities.target[j])): value
@@ -180,12 +195,10 @@ class TestSupport:
         for i, (j, w) in known.items():
             partner[i], weights.source[i], weights.target[j] = j, w, w
         every = torch.cartesian_prod(torch.arange(sizes.source), torch.arange(sizes.target))
-        found = pair_evidence(
-            Pair(every[:, 0], every[:, 1]),
-            graphs.map(lambda side: LabeledEdges.of(side, CPU)),
-            Partners(partner, weights),
-            SHARED,
-        )
+        edges = graphs.map(lambda side: LabeledEdges.of(side, CPU))
+        partners = Partners(partner, weights)
+        pairs = Pair(every[:, 0], every[:, 1])
+        found = pair_evidence(pairs, edges, partners, agreement(edges, partners))
         wanted = [slow_support(graphs, known, i, j) for i, j in every.tolist()]
         assert found.tolist() == pytest.approx(wanted, abs=1e-5)  # sums of tiny shares, to 2^-30
 
@@ -196,12 +209,12 @@ class TestSupport:
         partners = Partners(torch.arange(30).flip(0), Pair(sure, sure.flip(0)))
         every = torch.cartesian_prod(torch.arange(30), torch.arange(30))
         pairs = Pair(every[:, 0], every[:, 1])
-        whole = pair_evidence(pairs, edges, partners, SHARED)
+        agree = agreement(edges, partners)
+        whole = pair_evidence(pairs, edges, partners, agree)
         assert whole.count_nonzero() > 100
-        agreement = support._agreement(edges, partners, SHARED)
         monkeypatch.setitem(BLOCK_SIZES, "evidence", {"cpu": 7})
-        assert torch.equal(pair_evidence(pairs, edges, partners, SHARED), whole)
-        assert torch.equal(support._agreement(edges, partners, SHARED).values, agreement.values)
+        assert torch.equal(pair_evidence(pairs, edges, partners, agree), whole)
+        assert torch.equal(agreement(edges, partners).values, agree.values)
 
 
 class TestSupported:

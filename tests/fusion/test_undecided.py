@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from dense_fusion import problem, with_encoders
 
 from clusterea.fusion import undecided as module
 from clusterea.fusion.undecided import undecided
 from clusterea.numerics.ties import mixed
 from clusterea.types import Pair
+from dense_fusion import problem, with_encoders
+from whole_runs import vectors_of
 
 NOBODY = np.empty((0, 2), dtype=np.int64)
 
@@ -22,7 +23,7 @@ def test_all_but_the_seeds_with_what_is_theirs() -> None:
     assert found.num_rows == Pair(26, 19)
     assert found.entities.map(lambda side: sorted(side.tolist())) == given.free()
     for entities, vectors, rows in zip(
-        found.entities, found.vectors, given.embeddings, strict=True
+        found.entities, vectors_of(found), given.embeddings, strict=True
     ):
         assert torch.equal(vectors, rows[entities])
     for entities, keys, of_entity in zip(found.entities, found.keys, given.keys, strict=True):
@@ -51,7 +52,7 @@ def test_rows_follow_the_keys_and_not_the_ids() -> None:
         Pair(given.keys.source[new], given.keys.target),
         seed=3,
     )
-    assert torch.equal(moved.vectors.source, found.vectors.source)
+    assert torch.equal(vectors_of(moved).source, vectors_of(found).source)
     assert new[moved.entities.source.numpy()].tolist() == found.entities.source.tolist()
     other = undecided([given.embeddings], given.seeds, given.keys, seed=4)
     assert not torch.equal(other.entities.source, found.entities.source)
@@ -73,8 +74,9 @@ def test_seeds_and_keys_as_tensors_and_half_precision() -> None:
         0,
     )
     assert torch.equal(found.entities.source, wanted.entities.source)
-    assert found.vectors.source.dtype == torch.float32
-    torch.testing.assert_close(found.vectors.source, wanted.vectors.source, rtol=0, atol=1e-3)
+    rows, others = vectors_of(found).source, vectors_of(wanted).source
+    assert rows.dtype == torch.float32
+    torch.testing.assert_close(rows, others, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("shares", [None, [0.25, 0.25, 0.5], [0.7, 0.1, 0.2], [1.0, 0.0, 0.0]])
@@ -83,7 +85,7 @@ def test_products_are_the_mean_of_all_encoders_cosines(shares: list[float] | Non
     found = undecided(given.encodings, given.seeds, given.keys, 3, shares=shares)
     rows, columns = found.entities
     wanted = torch.from_numpy(given.cosines())[rows][:, columns]
-    source, target = found.vectors.map(torch.Tensor.double)
+    source, target = vectors_of(found).map(torch.Tensor.double)
     assert source.shape[1] == 6 + 9 + 3
     torch.testing.assert_close(source @ target.T, wanted, rtol=0, atol=1e-6)
     assert float(source.norm(dim=1).max()) <= 1 + 1e-6
@@ -103,28 +105,28 @@ def test_source_entities_may_weigh_encoders_differently() -> None:
         * (each.source[rows].double() @ each.target[columns].double().T)
         for at, each in enumerate(given.encodings)
     )
-    source, target = found.vectors.map(torch.Tensor.double)
+    source, target = vectors_of(found).map(torch.Tensor.double)
     torch.testing.assert_close(source @ target.T, wanted, rtol=0, atol=1e-6)
 
 
 def test_rows_are_moved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     given = with_encoders(problem(0), [9], [0.7, 0.3])
-    whole = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
+    entities = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
+    whole = vectors_of(entities)
     for rows in (1, 7, 26):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", rows)
-        parts = undecided(given.encodings, given.seeds, given.keys, 3, shares=given.shares)
-        assert all(torch.equal(*side) for side in parts.vectors.zip(whole.vectors))
+        assert all(torch.equal(*side) for side in vectors_of(entities).zip(whole))
 
 
 def test_arguments_stay_as_they_are() -> None:
     given = with_encoders(problem(0), [9])
     before = [each.map(torch.clone) for each in given.encodings]
-    undecided(given.encodings, given.seeds, given.keys, 3)
+    vectors_of(undecided(given.encodings, given.seeds, given.keys, 3))
     for one, other in zip(given.encodings, before, strict=True):
         assert all(torch.equal(*side) for side in one.zip(other))
 
 
 def test_a_share_for_each_encoder() -> None:
     given = with_encoders(problem(0), [9])
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match=r"^shares must be one for each encoder. Got 1 instead.$"):
         undecided(given.encodings, given.seeds, given.keys, 3, shares=[1.0])

@@ -7,12 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from vector_problems import assert_same, keys_of, problem
 
 from clusterea.numerics import knn
-from clusterea.numerics.knn import Nearest, Neighbors, nearest
+from clusterea.numerics.knn import Nearest, Neighbors, best_cells
 from clusterea.numerics.ties import tie_vectors
 from clusterea.types import Pair
+from vector_problems import assert_same, keys_of, problem
+from whole_runs import nearest
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -172,8 +173,13 @@ def test_rows_without_columns_have_no_products() -> None:
 def test_progress_counts_blocks() -> None:
     source, target, ties = problem(150, 100)
     calls: list[tuple[int, int]] = []
-    nearest(
-        source, target, 5, ties, 0, block=Pair(64, 64), progress=lambda *call: calls.append(call)
+    best_cells(
+        source,
+        target,
+        Pair(5, 5),
+        tie_vectors(ties, 0),
+        block=Pair(64, 64),
+        progress=lambda *call: calls.append(call),
     )
     assert calls == [(done, 6) for done in range(1, 7)]
 

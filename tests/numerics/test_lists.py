@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch.nn.functional import normalize
-from vector_problems import problem
 
-from clusterea.config import FusionConfig
-from clusterea.numerics import lists
-from clusterea.numerics.knn import Neighbors, nearest
-from clusterea.numerics.lists import recall
+from clusterea.numerics.knn import Neighbors
+from clusterea.numerics.lists import Lists, list_centers, list_labels, recall
+from clusterea.numerics.lists import searched as search_lists
+from clusterea.numerics.segments import offsets_of
+from clusterea.numerics.ties import tie_vectors
 from clusterea.types import Pair
+from vector_problems import problem
+from whole_runs import nearest, nearest_approximate
 
-CONFIG = FusionConfig()
-nearest_approximate = partial(
-    lists.nearest_approximate,
-    compared=CONFIG.search_compared,
-    sample=CONFIG.search_sample,
-    rounds=CONFIG.search_rounds,
-)
+
+def lists_of(rows: Tensor, centers: Tensor, ties: Tensor) -> tuple[Lists, Tensor]:
+    """The lists of a side, and the order that its rows have in them."""
+    labels = list_labels(rows, centers)
+    order = labels.argsort(stable=True)
+    offsets = offsets_of(labels.bincount(minlength=len(centers) + 1))
+    return Lists(0, offsets, torch.arange(len(rows)), ties[order]), order
 
 
 def test_recall() -> None:
@@ -121,10 +122,23 @@ def test_nobody_on_one_side() -> None:
 
 def test_tells_how_far_it_is() -> None:
     source, target, ties = problem(50, 60)
+    centers = list_centers(torch.cat([source, target]), 10, 3)
+    vectors = tie_vectors(ties, 0)
+    mine, order = lists_of(source, centers, vectors.source)
+    theirs, other_order = lists_of(target, centers, vectors.target)
     calls: list[tuple[int, int]] = []
-    nearest_approximate(source, target, 3, ties, 0, progress=lambda *call: calls.append(call))
-    assert [done for done, _ in calls] == list(range(1, len(calls) + 1))
-    assert {total for _, total in calls} == {len(calls)}
+    search_lists(
+        source[order],
+        mine,
+        [target[other_order]],
+        [theirs],
+        centers,
+        3,
+        16,
+        40,
+        lambda *call: calls.append(call),
+    )
+    assert calls == [(done, 11) for done in range(1, 12)]
 
 
 @pytest.mark.parametrize("number", [torch.nan, torch.inf])

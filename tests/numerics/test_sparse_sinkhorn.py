@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clusterea.errors import InputError
-from clusterea.numerics import sparse_sinkhorn as module
 from clusterea.numerics.sinkhorn import sinkhorn_log, values
-from clusterea.numerics.sparse_sinkhorn import sparse_sinkhorn
+from clusterea.numerics.sparse_sinkhorn import row_sums
+from clusterea.sharded import sinkhorn as module
 from clusterea.types import Pair, Similarity
+from whole_runs import sparse_sinkhorn
 
 OUTSIDE = pytest.mark.parametrize("with_outside", [False, True])
 NARROW = 0.02  # the temperature of fusion: with options, products with the kernel
@@ -149,11 +150,12 @@ class TestTwin:
         is_narrow: bool,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        kernel = MagicMock(side_effect=module._Kernel)
-        monkeypatch.setattr(module, "_Kernel", kernel)
+        sums = MagicMock(side_effect=row_sums)
+        monkeypatch.setattr(module, "row_sums", sums)
         outside = options(9, 8) if with_outside else None
         sparse_sinkhorn(sparse(matrix(9, 8, share=0.5)), temperature, 3, outside)
-        assert kernel.called == is_narrow
+        (_, _, shift), _ = sums.call_args
+        assert (shift is not None) == is_narrow
 
 
 class TestSums:

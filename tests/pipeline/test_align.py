@@ -26,10 +26,10 @@ from small_runs import (
     stages,
 )
 
-import clusterea.fusion
 import clusterea.matching
 import clusterea.pipeline.cuts
 import clusterea.samplers
+import clusterea.sharded
 import clusterea.training
 from clusterea.config import config_with
 from clusterea.errors import InputError
@@ -42,11 +42,11 @@ from clusterea.workspace import Workspace
 PLACES: dict[str, tuple[Any, str]] = {
     "train": (clusterea.training, "train"),
     "sample": (clusterea.samplers, "sample"),
-    "fuse": (clusterea.fusion, "fuse"),
+    "fuse": (clusterea.sharded, "fuse"),
     "match": (clusterea.matching, "match"),
 }
 OF_ROUNDS: dict[str, tuple[Any, str]] = {
-    "propagate": (clusterea.training, "propagate"),
+    "propagate": (clusterea.sharded, "propagate"),
     "pseudo": (clusterea.matching, "pseudo_seeds"),
     "calibrate": (clusterea.matching, "calibrated"),
 }

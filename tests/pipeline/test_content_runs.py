@@ -15,7 +15,7 @@ from small_runs import CPU, Ear, assert_same, benchmark, digests, made, reused, 
 from torch import Tensor
 
 import clusterea
-from clusterea import fusion, matching
+from clusterea import fusion, matching, sharded
 from clusterea.config import Config, preset
 from clusterea.data.synthetic import SHAPES, LabelShape, generate, write_openea
 from clusterea.errors import InputError
@@ -342,7 +342,7 @@ class TestPresumed:
         (fit,) = fits_of(seedless.task, config)
         hidden: list[Pair[IntArray]] = []
         examples: list[Tensor] = []
-        fuse, fit_trust = fusion.fuse, fusion.fit_trust
+        fuse, fit_trust = sharded.fuse, fusion.fit_trust
 
         def fuse_(*arguments: Any, **more: Any) -> Similarity:
             hidden.append(more["hidden"])
@@ -352,7 +352,7 @@ class TestPresumed:
             examples.append(pairs)
             return fit_trust(contents, pairs, device)
 
-        monkeypatch.setattr(fusion, "fuse", fuse_)
+        monkeypatch.setattr(sharded, "fuse", fuse_)
         monkeypatch.setattr(fusion, "fit_trust", fit_trust_)
         result = run(seedless, config)
         *before, last = hidden

@@ -73,7 +73,7 @@ class TestEveryEncoder:
 @pytest.mark.parametrize("edges_per_block", [1, 3, 10, 1000])
 @pytest.mark.parametrize("graph", [union(HAND), union(random_pair(7))], ids=["hand", "random"])
 def test_runs_of_nodes(graph: UnionGraph, edges_per_block: int) -> None:
-    runs = list(node_runs(graph, edges_per_block))
+    runs = list(node_runs(graph.offsets, edges_per_block))
     covered = [node for start, stop in runs for node in range(start, stop)]
     assert covered == list(range(graph.num_nodes))
     for start, stop in runs:

@@ -18,9 +18,10 @@ from clusterea.config import PropagationConfig
 from clusterea.errors import InputError
 from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.seeding import generator
+from clusterea.sharded import propagate, propagation
 from clusterea.training import EncoderProgress
 from clusterea.training import label_propagation as module
-from clusterea.training.label_propagation import _Sketch, propagate
+from clusterea.training.label_propagation import Sketch, projection_of, sketch_parts, sketched
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 from small_graphs import HAND, graph, heard, pairs, random_pair
 
@@ -218,7 +219,7 @@ class TestResult:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         whole = propagate(small, quick())
-        monkeypatch.setattr(module, "LABELS_AT_ONCE", labels_at_once)
+        monkeypatch.setattr(propagation, "SLAB", labels_at_once)
         monkeypatch.setitem(BLOCK_SIZES, "labels", {"cpu": edge_cells})
         assert_near(propagate(small, quick()), whole, 1e-6)
 
@@ -299,10 +300,13 @@ def test_progress_counts_rounds_and_the_end(small: AlignmentTask, rounds: int) -
 class TestSketch:
     def sketches(self, states: list[Tensor], what: str, features: int) -> Tensor:
         config = PropagationConfig(dimension=states[0].shape[1], features=features)
-        sketch = _Sketch(len(states[0]), config, what, torch.device("cpu"), torch.float32)
+        draw = generator(config.seed, "projection", what)
+        sketch: Sketch | None = None
         for each in states:
-            sketch.add(each)
-        return sketch.rows()
+            sketch = sketched(sketch, projection_of(draw, config), each)
+        assert sketch is not None
+        (rows,) = sketch_parts(sketch, features)
+        return rows
 
     def drawn(self, seed: int, rounds: int) -> list[Tensor]:
         draw = torch.Generator().manual_seed(seed)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.config import NamesConfig
-from clusterea.training import encode_names
+from clusterea.sharded import encode_names
 from clusterea.training.translation import FEWEST, PARTS, RIDGE, translate
 from clusterea.types import IntArray, Pair, Texts
 

@@ -175,7 +175,14 @@ def align(
     config = configured(task)
     previous = None if full or overwrite else find_previous(workspace, task, config, torch_device)
     problems = [
-        *shortages(benchmark, config, torch_device, out, is_limited=allowed is not None),
+        *shortages(
+            benchmark,
+            config,
+            torch_device,
+            out,
+            is_limited=allowed is not None,
+            shards=where["shards"],
+        ),
         *one_sided_seeds(benchmark),
         *structure_problems(task),
     ]

@@ -16,13 +16,15 @@ from clusterea.config import (
     PropagationConfig,
     config_with,
 )
-from clusterea.engines import check_engine
+from clusterea.engines import SHARDS_PER_WORKER, check_engine
 from clusterea.files import free_space, readable_size
 from clusterea.numerics.block_sizes import available
 from clusterea.pipeline import num_held_out
 from clusterea.pipeline.cost import expected_seconds
 from clusterea.pipeline.memory import expected_disk, expected_memory
 from clusterea.pipeline.rounds import Rounds
+from clusterea.pipeline.shard_plan import shard_plan
+from clusterea.threads import available_cpus
 
 if TYPE_CHECKING:
     import torch
@@ -48,13 +50,13 @@ def plan(
     task, sampling = benchmark.task, config.sampling
     fusion = config.fusion.on(device.type)
     source, target = task.graphs
-    expected = expected_memory(task, config, device).within(device, allowed)
+    expected = expected_memory(task, config, device, engine.get("shards")).within(device, allowed)
     lines = [
         f"{source.num_entities:,} and {target.num_entities:,} entities, "
         f"{source.num_triples:,} and {target.num_triples:,} triples, "
         f"{len(task.all_seeds):,} seeds{seeds_origin(benchmark.seeds_from)}, "
         f"{len(benchmark.test_links):,} test links.",
-        *_engine_line(engine),
+        *_engine_lines(engine, task, config),
         f"Encoding   {_encoders(config, task)}, on {device}",
     ]
     if config.samplers:
@@ -88,6 +90,7 @@ def shortages(
     out: Path,
     *,
     is_limited: bool = False,
+    shards: int | None = None,
 ) -> list[str]:
     """Warnings that memory or disk may not suffice, and what to do about it.
 
@@ -97,7 +100,7 @@ def shortages(
     if expected_disk(benchmark, config) > free_space(out):
         free_disk = readable_size(free_space(out))
         found.append(f"The disk of {out} has {free_disk} free, which may be too little.")
-    needed = expected_memory(benchmark.task, config, device).on(device)
+    needed = expected_memory(benchmark.task, config, device, shards).on(device)
     free = None if is_limited else available(device)
     if free is not None and needed > free:
         found.append(_advice(benchmark.task, config, device, free))
@@ -128,20 +131,36 @@ def _named(names: Pair[Texts]) -> Pair[float]:
 
 
 def described_engine(engine: str, shards: int | None, address: str | None) -> dict[str, Any]:
-    """The options of the engine, checked; without shards, as many as the sizes ask for."""
+    """The options of the engine, checked.
+
+    Without a number of shards: that of a Ray on this machine; None where the sizes, or the machines
+    of a cluster, decide.
+    """
     check_engine(engine, shards, address)
+    if shards is None and engine == "ray" and address is None:
+        shards = SHARDS_PER_WORKER * available_cpus()
     return {"engine": engine, "address": address, "shards": shards}
 
 
-def _engine_line(engine: Mapping[str, Any]) -> list[str]:
-    """The engine and the shards, if they are not the default."""
+def _engine_lines(engine: Mapping[str, Any], task: AlignmentTask, config: Config) -> list[str]:
+    """The engine, its shards and what their units take, if they are not the default."""
     kind, address, shards = (engine.get(name) for name in ("engine", "address", "shards"))
+    if kind != "ray" and not shards:
+        return []
+    where = "local"
     if kind == "ray":
         where = f"ray at {address}" if address else "ray on this machine"
-        return [f"Engine     {where}" + (f", {_counted(shards)}" if shards else "")]
-    if shards:
-        return [f"Engine     local, {_counted(shards)}" + (" on disk" if shards > 1 else "")]
-    return []
+    if not shards:
+        return [f"Engine     {where}"]
+    on_disk = " on disk" if kind == "local" and shards > 1 else ""
+    lines = [f"Engine     {where}, {_counted(shards)}{on_disk}"]
+    if kind == "ray" or shards > 1:
+        units = shard_plan(task, config, shards)
+        each = f"workers of about {readable_size(units.worker)} each"
+        if kind == "local":
+            each = f"about {readable_size(units.unit)} at a time"
+        lines.append(f"Units      {each}; they exchange about {readable_size(units.exchanged)}")
+    return lines
 
 
 def _counted(shards: int) -> str:
@@ -156,8 +175,9 @@ def described_plan(
     engine: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The plan as plain values."""
-    task = benchmark.task
-    expected = expected_memory(task, config, device).within(device, allowed)
+    task, shards = benchmark.task, engine.get("shards")
+    expected = expected_memory(task, config, device, shards).within(device, allowed)
+    units = shard_plan(task, config, shards) if shards else None
     return {
         "entities": [graph.num_entities for graph in task.graphs],
         "triples": [graph.num_triples for graph in task.graphs],
@@ -177,6 +197,8 @@ def described_plan(
         "expected": {
             "host_bytes": expected.host,
             "gpu_bytes": expected.gpu,
+            "worker_bytes": None if units is None else units.worker,
+            "exchanged_bytes": None if units is None else units.exchanged,
             "disk_bytes": expected_disk(benchmark, config),
             "seconds": round(_seconds(task, config, device), 1),
         },

@@ -14,12 +14,22 @@ if TYPE_CHECKING:
 
 Ref: TypeAlias = Any  # of an object that an engine holds; it is held as long as its reference
 OnResult: TypeAlias = Callable[[int, int], None]  # results that are there, results in all
+# Where the user gives no number of shards: so that no worker waits long for the others.
+SHARDS_PER_WORKER = 2
 
 
 class Engine(Protocol):
     """Where units run, and where their results are held."""
 
     shards: int | None  # that the work is cut into; None: as many as the sizes ask for
+    is_here: bool  # whether units run in this process, one after the other, when submitted
+
+    def fit(self, needed: Callable[[int], int]) -> None:
+        """Chooses the number of shards, where the user gave none, before any unit runs.
+
+        `needed` gives the bytes of memory that a unit takes at most with so many shards. Raises if
+        no worker has as much.
+        """
 
     def put(self, value: Any) -> Ref:
         """Holds a value that several units take."""

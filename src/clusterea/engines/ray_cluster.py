@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clusterea.engines.engine import OnResult, Ref
+from clusterea.engines.engine import SHARDS_PER_WORKER, OnResult, Ref
 from clusterea.engines.packing import Buffer, pack, unpack
 from clusterea.engines.references import replaced
 from clusterea.engines.scratch import Scratch
@@ -56,6 +56,8 @@ _QUIET = {
 
 class RayCluster:
     """Runs units on the workers of a Ray cluster, one CPU each; Ray repeats what is lost."""
+
+    is_here = False
 
     def __init__(
         self,
@@ -134,23 +136,24 @@ class RayCluster:
         """The bytes of memory of each worker, without shared memory, where they are fewest."""
         return min(node.memory // node.workers for node in self._nodes)
 
-    def check_memory(self, needed: int, fitting: Callable[[int], int | None] | None = None) -> None:
-        """Raises if a worker has less memory than a unit needs.
+    def fit(self, needed: Callable[[int], int]) -> None:
+        allowed, workers = self.memory_per_worker, sum(node.workers for node in self._nodes)
+        shards = self.shards or SHARDS_PER_WORKER * workers
+        enough = shards
+        while needed(enough) > allowed and needed(2 * enough) < needed(enough):
+            enough *= 2
+        if needed(enough) > allowed or (self.shards is not None and enough > shards):
+            self._refuse(needed(shards), enough if needed(enough) <= allowed else None)
+        self.shards = enough
 
-        Args:
-            needed: The bytes that a unit takes at most, without shared memory.
-            fitting: The least number of shards with which a unit takes so many bytes at most;
-                None if there is none.
-        """
-        if needed <= self.memory_per_worker:
-            return
+    def _refuse(self, needed: int, enough: int | None) -> None:
+        """Raises: a worker has less memory than a unit needs. So many shards are enough."""
         least = min(self._nodes, key=lambda node: node.memory // node.workers)
-        enough = None if fitting is None else fitting(self.memory_per_worker)
-        advice = "more --shards" if enough is None else f"--shards {enough:,}".replace(",", "")
+        advice = "" if enough is None else f"--shards {enough}, or "
         raise InputError(
             f"a shard needs about {readable_size(needed)} of memory, but {least.address} has "
             f"{readable_size(self.memory_per_worker)} for each of its {least.workers} workers. "
-            f"Use {advice}, or machines with more memory per CPU."
+            f"Use {advice}machines with more memory per CPU."
         )
 
     # ---- Ray

@@ -1,7 +1,6 @@
 """SparseFusion: the similarities of several views added up in one sparse matrix."""
 
 from clusterea.fusion.content import link_gains
-from clusterea.fusion.fuse import fuse
 from clusterea.fusion.mean import mean, restored
 from clusterea.fusion.trust import Trust, fit_trust, surest_pairs
 from clusterea.fusion.views import VIEWS, find_views
@@ -11,7 +10,6 @@ __all__ = [
     "Trust",
     "find_views",
     "fit_trust",
-    "fuse",
     "link_gains",
     "mean",
     "restored",

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from clusterea.fusion.trust import Trust
-from clusterea.fusion.undecided import Undecided
 from clusterea.numerics.dots import pair_dots
-from clusterea.numerics.knn import Nearest, Neighbors, row_dots
+from clusterea.numerics.knn import Neighbors, row_dots
+from clusterea.numerics.rows import Rows
 from clusterea.types import Pair
 
 
-def with_gains(found: Nearest, entities: Undecided, trust: Trust, unit: float) -> Nearest:
+def with_gains(
+    found: Neighbors,
+    own: Tensor,
+    others: Sequence[Tensor],
+    widths: Sequence[int],
+    trust: Trust,
+    unit: float,
+) -> Neighbors:
     """The neighbors with gains in place of the weighted cosines of content, sorted again.
 
     The search adds cosines times a weight, which is about right. Among the candidates it found, the
     fitted gains decide.
 
     Args:
-        found: By the vectors of `entities`.
-        entities: Whose vectors end with those of the content encoders that `trust` is about.
+        found: The neighbors of some rows.
+        own: (rows, dim): the vectors of these rows.
+        others: All vectors of the other side, in parts.
+        widths: The dimensions of each content encoder; theirs are the last ones of the vectors.
         trust: The gains.
         unit: The similarity that a gain of 1 is worth: Sinkhorn's temperature.
     """
-    contents = entities.contents()
-    weights = content_weights(trust, unit)
-
-    def again(side: Neighbors, vectors: list[tuple[Tensor, Tensor]]) -> Neighbors:
-        values = side.values.double()
-        for encoder, (own, others) in enumerate(vectors):
-            if weights[encoder]:
-                added = row_dots(own, others, side.indices)
-                cosines = (added / weights[encoder]).float()
-                values = values - added + unit * trust.gain(encoder, cosines)
-        best = values.float().sort(dim=1, descending=True, stable=True)
-        return Neighbors(side.indices.gather(1, best.indices), best.values)
-
-    return Pair(
-        again(found.source, [(each.source, each.target) for each in contents]),
-        again(found.target, [(each.target, each.source) for each in contents]),
-    )
+    weights, every = content_weights(trust, unit), Rows(others)
+    values = found.values.double()
+    start = own.shape[1] - sum(widths)
+    for encoder, width in enumerate(widths):
+        stop = start + width
+        if weights[encoder]:
+            theirs = every.columns(start, stop)
+            added = row_dots(own[:, start:stop], theirs, found.indices)
+            cosines = (added / weights[encoder]).float()
+            values = values - added + unit * trust.gain(encoder, cosines)
+        start = stop
+    best = values.float().sort(dim=1, descending=True, stable=True)
+    return Neighbors(found.indices.gather(1, best.indices), best.values)
 
 
 def content_weights(trust: Trust, unit: float) -> list[float]:

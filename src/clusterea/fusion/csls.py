@@ -12,6 +12,7 @@ from clusterea.types import Similarity
 def scaled(similarity: Similarity, given: ViewInput) -> Similarity:
     """The matrix scaled to [0, 1], after Sp-CSLS if `config.csls` is set."""
     if given.config.csls:
+        assert given.found is not None  # `fuse` reads them for this setting
         means = given.found.map(lambda side: side.mean(given.config.hubness_neighbors))
         sides = given.entities.entities.zip(means).zip(given.entities.num_entities)
         rows, columns = (_by_entity(*side) for side in sides)

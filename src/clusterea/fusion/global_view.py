@@ -10,6 +10,7 @@ from clusterea.types import Similarity
 
 def global_view(given: ViewInput) -> Similarity:
     """Sp-CSLS of the candidates' cosines. A pair found from both sides counts twice."""
+    assert given.found is not None  # `fuse` reads them for this view
     candidates = given.found.map(lambda side: side.first(given.config.candidates))
     entities = given.entities
     found = union_of_directions(

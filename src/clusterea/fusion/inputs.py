@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +15,13 @@ from clusterea.numerics.knn import Nearest, OnStep
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition
 
 OnNamedStep = Callable[[str, int, int], None]  # name, steps done, steps in all
+# Runs a function on each tuple of arguments, and gives the results in their order.
+Each: TypeAlias = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
+
+
+def one_by_one(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Runs the function here."""
+    return (function(*each) for each in arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +29,7 @@ class ViewInput:
     """The entities to match, their nearest neighbors, and the settings."""
 
     entities: Undecided
-    found: Nearest  # each entity's nearest neighbors of the other side
+    found: Nearest | None  # nearest neighbors; None if no view takes them in one piece
     outside: Pair[Tensor] | None  # (rows,) of each side: the similarity of having no partner
     partitions: Sequence[Partition]  # one for each sampler
     seeds: IntArray | Tensor  # (n, 2)
@@ -30,6 +38,7 @@ class ViewInput:
     device: torch.device
     block_cells: int | None  # of a block worked on at a time: speed and memory only
     progress: OnNamedStep | None
+    each: Each = one_by_one  # runs independent parts of a view
 
     def step(self, what: str) -> OnStep | None:
         """The progress callback for one named part of the work."""

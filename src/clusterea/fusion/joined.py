@@ -6,84 +6,68 @@ the graphs: a neighbor of one entity has a known partner, and this is a neighbor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from clusterea.config import FusionConfig
-from clusterea.fusion.undecided import Undecided
 from clusterea.graph.distinct_neighbors import Neighbors as Adjacency
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.dots import pair_dots
-from clusterea.numerics.knn import Nearest, Neighbors, with_more
+from clusterea.numerics.knn import Neighbors, with_more
+from clusterea.numerics.rows import Rows
 from clusterea.numerics.segments import lengths, offsets_of, ranges, unordered_sum
-from clusterea.numerics.ties import tie_vectors
 from clusterea.types import IntArray, KnowledgeGraph, Pair
 
 
-@torch.no_grad()
-def with_joined(
-    found: Nearest,
-    entities: Undecided,
-    graphs: Pair[KnowledgeGraph],
-    seeds: IntArray | Tensor,
-    config: FusionConfig,
-) -> Nearest:
-    """The nearest of the neighbors that were found and of those that a join adds.
+@dataclass(frozen=True, slots=True, eq=False)
+class Partners:
+    """Pairs of entities whose neighbors are joined: the seeds, and mutually nearest pairs."""
 
-    Partners are the seeds, and the pairs in which each is the nearest of the other. Each partner
-    gives a score to the pairs of its neighbors and its partner's: 1 / √(product of their numbers),
-    times the cosine of the partners. For each entity, the `search_joined` pairs of the highest sums
-    are compared. Partners with a product above `search_hub` are left out: they tell little, and
-    have too many pairs.
+    pairs: Tensor  # (n, 2) int64: entities
+    weights: Tensor  # (n,) float64: of the pairs that each one adds
 
-    Args:
-        found: From `lists.nearest_approximate`.
-        entities: Those that were searched.
-        graphs: The graphs of all entities.
-        seeds: (n, 2).
-        config: `search_…`.
-    """
-    if not config.search_joined or not all(side.values.numel() for side in found):
-        return found
-    edges = graphs.zip(entities.entities).map(lambda side: _Edges.of(*side))
-    pairs, weights = _partners(found, entities.entities, seeds)
-    products = edges.source.num_neighbors[pairs[:, 0]] * edges.target.num_neighbors[pairs[:, 1]]
-    is_used = (products > 0) & (products <= config.search_hub)
-    pairs, weights = pairs[is_used], weights[is_used] / products[is_used].sqrt()
-    ties = tie_vectors(entities.keys, config.seed)
-    most = config.search_joined
-    return Pair(
-        _Join(found.source, edges, entities.vectors, ties, pairs, weights).neighbors(most),
-        _Join(
-            found.target,
-            edges.swap(),
-            entities.vectors.swap(),
-            ties.swap(),
-            pairs.flip(1),
-            weights,
-        ).neighbors(most),
-    )
+    @classmethod
+    def of(
+        cls,
+        nearest: Pair[tuple[Tensor, Tensor]],
+        entities: Pair[Tensor],
+        seeds: IntArray | Tensor,
+        edges: Pair[JoinEdges],
+        most_pairs: int,
+    ) -> Partners:
+        """Each partner gives a score to the pairs of its neighbors and its partner's.
 
+        The score is 1 / √(product of their numbers), times the cosine of the partners. Partners
+        with a product above `most_pairs` are left out: they tell little, and have too many pairs.
 
-def _partners(
-    found: Nearest, entities: Pair[Tensor], seeds: IntArray | Tensor
-) -> tuple[Tensor, Tensor]:
-    """(n, 2) and (n,) float64: pairs of entities, and their cosines; 1 for seeds."""
-    nearest, values = found.source.indices[:, 0], found.source.values[:, 0]
-    own = torch.arange(len(nearest))
-    # Rows of zeros have a cosine of zero with every row.
-    is_mutual = (found.target.indices[nearest, 0] == own) & (values > 0)
-    pairs = [entities.source[own[is_mutual]], entities.target[nearest[is_mutual]]]
-    known = torch.asarray(seeds, dtype=torch.int64, copy=True).reshape(-1, 2)
-    weights = torch.cat([torch.ones(len(known)), values[is_mutual]]).double()
-    return torch.cat([known, torch.stack(pairs, 1)]), weights
+        Args:
+            nearest: (rows,) each: the nearest row of the other side, and its cosine.
+            entities: (rows,): the entity of each row.
+            seeds: (n, 2): entities; their cosine is 1.
+            edges: Of each side.
+            most_pairs: `search_hub`.
+        """
+        (near, values), (back, _) = nearest
+        own = torch.arange(len(near))
+        # Rows of zeros have a cosine of zero with every row.
+        is_mutual = (back[near] == own) & (values > 0)
+        found = [entities.source[own[is_mutual]], entities.target[near[is_mutual]]]
+        known = torch.asarray(seeds, dtype=torch.int64, copy=True).reshape(-1, 2)
+        weights = torch.cat([torch.ones(len(known)), values[is_mutual]]).double()
+        pairs = torch.cat([known, torch.stack(found, 1)])
+        products = edges.source.num_neighbors[pairs[:, 0]] * edges.target.num_neighbors[pairs[:, 1]]
+        is_used = (products > 0) & (products <= most_pairs)
+        return cls(pairs[is_used], weights[is_used] / products[is_used].sqrt())
+
+    def swap(self) -> Partners:
+        """The same for the other side."""
+        return Partners(self.pairs.flip(1), self.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
+class JoinEdges:
     """The distinct neighbors of each entity, and the rows of those that are undecided."""
 
     entities: Tensor  # (rows,) int64: the entity of each row
@@ -93,7 +77,7 @@ class _Edges:
     rows: Tensor  # (undecided neighbors of all,) int64
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, entities: Tensor) -> _Edges:
+    def of(cls, graph: KnowledgeGraph, entities: Tensor) -> JoinEdges:
         found = Adjacency.of(graph)
         offsets, others = torch.from_numpy(found.offsets), torch.from_numpy(found.others)
         row_of = torch.full((graph.num_entities,), -1)
@@ -109,27 +93,60 @@ class _Edges:
         return lengths(self.offsets).double()
 
 
+@torch.no_grad()
+def with_joined(
+    found: Neighbors,
+    start: int,
+    own: Tensor,
+    others: Sequence[Tensor],
+    ties: Pair[Tensor],
+    edges: Pair[JoinEdges],
+    partners: Partners,
+    most: int,
+) -> Neighbors:
+    """The nearest of the neighbors that were found and of those that a join adds.
+
+    For each row, the `most` pairs with the highest sums of scores are compared.
+
+    Args:
+        found: Of some consecutive rows.
+        start: The first of these rows.
+        own: (rows, dim): their vectors.
+        others: All vectors of the other side, in parts.
+        ties: (rows, DIMENSIONS) and (all rows of the other side, DIMENSIONS): from `tie_vectors`.
+        edges: Of this side and of the other one.
+        partners: An entity of this side comes first.
+        most: `search_joined`.
+    """
+    if not found.values.numel():
+        return found
+    join = _Join(found, start, edges, own, Rows(others), ties, partners)
+    return join.neighbors(most)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Join:
-    """What is joined for the rows of one side, which comes first in each pair."""
+    """What is joined for some rows of one side, which comes first in each pair."""
 
-    found: Neighbors  # of the rows of this side
-    edges: Pair[_Edges]
-    vectors: Pair[Tensor]
+    found: Neighbors
+    begin: int  # the first of these rows
+    edges: Pair[JoinEdges]
+    own: Tensor
+    others: Rows
     ties: Pair[Tensor]
-    partners: Tensor  # (n, 2): entities
-    weights: Tensor  # (n,) float64
+    partners: Partners
 
     def neighbors(self, most: int) -> Neighbors:
         """The nearest, with up to `most` further pairs of each row compared."""
         own, size = self.edges.source, len(self.edges.source.offsets) - 1
         partner = torch.full((size,), -1)
-        partner[self.partners[:, 0]] = self.partners[:, 1]
+        partner[self.partners.pairs[:, 0]] = self.partners.pairs[:, 1]
         weight = torch.zeros(size, dtype=torch.float64)
-        weight[self.partners[:, 0]] = self.weights
+        weight[self.partners.pairs[:, 0]] = self.partners.weights
         # How many pairs each entity adds to each of its neighbors.
         added = lengths(self.edges.target.row_offsets)[partner] * (partner >= 0)
         sums = offsets_of(added[own.others])[own.offsets].diff()[own.entities]
+        sums = sums[self.begin : self.begin + len(self.own)]
         parts = [self._compared(start, stop, partner, weight, most) for start, stop in _slabs(sums)]
         return Neighbors(
             torch.cat([each.indices for each in parts]), torch.cat([each.values for each in parts])
@@ -138,10 +155,10 @@ class _Join:
     def _compared(
         self, start: int, stop: int, partner: Tensor, weight: Tensor, most: int
     ) -> Neighbors:
-        """The same for a range of rows."""
+        """The same for a range of these rows."""
         own, other = self.edges
         near, width = self.found.between(start, stop), len(other.entities)
-        chosen = own.entities[start:stop]
+        chosen = own.entities[self.begin + start : self.begin + stop]
         at, edges = ranges(own.offsets[chosen], lengths(own.offsets)[chosen])
         neighbors = own.others[edges]
         has_partner = partner[neighbors] >= 0
@@ -165,8 +182,7 @@ class _Join:
         )
         values = torch.full(further.shape, -torch.inf)
         further[rows, rank] = columns
-        source, target = self.vectors
-        values[rows, rank] = pair_dots(source, target, rows + start, columns)
+        values[rows, rank] = pair_dots(self.own, self.others, rows + start, columns)
         ties = Pair(self.ties.source[start:stop], self.ties.target)
         return with_more(near, further, values, ties)
 

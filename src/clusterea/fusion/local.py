@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clusterea.config import FusionConfig
 from clusterea.fusion.inputs import ViewInput
 from clusterea.numerics.blocks import best_of_block, block_product
 from clusterea.numerics.cells import Entries, add, from_parts
@@ -44,8 +45,9 @@ def of_partition(
 ) -> Similarity:
     """The best cells of each row and of each column, in every mini-batch.
 
-    Only one mini-batch's matrix is in memory at a time. A cell's value is computed again from the
-    exact cosine and the potentials, so that entities with equal vectors have equal values.
+    In one process, only one mini-batch's matrix is in memory at a time. A cell's value is computed
+    again from the exact cosine and the potentials, so that entities with equal vectors have equal
+    values.
 
     Args:
         given: The entities and settings.
@@ -59,48 +61,85 @@ def of_partition(
     )
     nothing = torch.empty(0, dtype=torch.int64, device=given.device)
     parts: list[Entries] = [(nothing, nothing, nothing.float())]
-    step = given.step(what)
-    for done, batch in enumerate(of_rows.mini_batches()):
-        if all(len(side) for side in batch):
-            parts.append(_cells(given, batch, normalize))
-        if step:
-            step(done + 1, partition.num_batches)
+    step = given.step(what) or (lambda *_: None)
+    batches = [batch for batch in of_rows.mini_batches() if all(len(side) for side in batch)]
+    done = partition.num_batches - len(batches)  # those without rows of both sides
+    for number in range(done):
+        step(number + 1, partition.num_batches)
+    arguments = (_arguments(given, batch, normalize) for batch in batches)
+    for found in given.each(batch_cells, arguments):
+        parts.append(found)
+        done += 1
+        step(done, partition.num_batches)
     return from_parts(parts, given.entities.num_entities)
 
 
-def _cells(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Entries:
-    """Rows, columns and values of one mini-batch's best cells."""
-    config, entities = given.config, given.entities
+def _arguments(
+    given: ViewInput, batch: Pair[Tensor], normalize: bool
+) -> tuple[
+    Pair[Tensor], Pair[Tensor], Pair[Tensor], Pair[Tensor] | None, FusionConfig, bool, int | None
+]:
+    """What `batch_cells` takes, for the rows of one mini-batch."""
+    entities = given.entities
 
     def taken(values: Pair[Tensor]) -> Pair[Tensor]:
         return values.zip(batch).map(
             lambda side: side[0].index_select(0, side[1].to(side[0].device)).to(given.device)
         )
 
-    vectors = taken(entities.vectors)
-    temperature = config.sinkhorn_temperature
-    potentials = Potentials(*(torch.zeros(len(side), device=given.device) for side in batch))
+    assert entities.vectors is not None  # `in_mini_batches`
+    vectors = entities.vectors.zip(batch).map(
+        lambda side: side[0].take(side[1].to(side[0].device)).to(given.device)
+    )
+    outside = given.outside and taken(given.outside)
+    ids, keys = taken(entities.entities), taken(entities.keys)
+    return vectors, ids, keys, outside, given.config, normalize, given.block_cells
+
+
+def batch_cells(
+    vectors: Pair[Tensor],
+    ids: Pair[Tensor],
+    keys: Pair[Tensor],
+    outside: Pair[Tensor] | None,
+    config: FusionConfig,
+    normalize: bool,
+    block_cells: int | None,
+) -> Entries:
+    """Rows, columns and values of one mini-batch's best cells.
+
+    Args:
+        vectors: (rows, dim) of each side.
+        ids: (rows,): their entities.
+        keys: (rows,): they decide ties.
+        outside: (rows,): the similarity that stands for having no partner.
+        config: Sinkhorn's settings, and how many cells.
+        normalize: Whether Sinkhorn normalizes the mini-batch.
+        block_cells: Cells of a block worked on at a time.
+    """
+    temperature, device = config.sinkhorn_temperature, vectors.source.device
+    potentials = Potentials(*(torch.zeros(len(side), device=device) for side in ids))
     if normalize:
-        outside = given.outside and taken(given.outside)
-        potentials = _potentials(vectors, outside, given)
+        potentials = _potentials(vectors, outside, config, block_cells)
     shifts = Pair(potentials.source, potentials.target).map(lambda each: each * temperature)
     rows, columns = best_of_block(
-        vectors, shifts, config.candidates, taken(entities.keys), config.seed, given.block_cells
+        vectors, shifts, config.candidates, keys, config.seed, block_cells
     )
     cosines = pair_dots(vectors.source, vectors.target, rows, columns)
     scores = values(cosines, rows, columns, potentials, temperature) if normalize else cosines
-    ids = taken(entities.entities)
     return ids.source[rows], ids.target[columns], scores.float()
 
 
 def _potentials(
-    vectors: Pair[Tensor], outside: Pair[Tensor] | None, given: ViewInput
+    vectors: Pair[Tensor],
+    outside: Pair[Tensor] | None,
+    config: FusionConfig,
+    block_cells: int | None,
 ) -> Potentials:
     """The factors with which Sinkhorn scales a mini-batch; one matrix of it is in memory."""
-    temperature, rounds = given.config.sinkhorn_temperature, given.config.sinkhorn_rounds
+    temperature, rounds = config.sinkhorn_temperature, config.sinkhorn_rounds
     if vectors.source.device.type == "cuda":
         source, target = vectors
-        return sinkhorn_of_products(source, target, temperature, rounds, outside, given.block_cells)
+        return sinkhorn_of_products(source, target, temperature, rounds, outside, block_cells)
     # Denormal numbers, which are frequent here, make a CPU a hundred times slower.
     wide = vectors.map(Tensor.double)
     return sinkhorn(block_product(wide.source, wide.target), temperature, rounds, outside)

@@ -8,103 +8,109 @@ mutually best pairs of the similarity itself. The weighted similarity is then no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.fusion.inputs import ViewInput
-from clusterea.fusion.sinkhorn_view import normalized
 from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.cells import masked
-from clusterea.numerics.knn import OnStep
 from clusterea.numerics.lookup import find_sorted
 from clusterea.numerics.segments import lengths, unordered_sum
 from clusterea.numerics.sinkhorn import SAME
-from clusterea.numerics.sparse_sinkhorn import sparse_potentials, with_potentials
-from clusterea.types import IntArray, KnowledgeGraph, Pair, Similarity
+from clusterea.types import Pair, Similarity
 
 NOTHING = 1e-30  # in place of a zero, which has no logarithm
 
 
-def support(given: ViewInput) -> Similarity:
-    """The candidates normalized as in the view `sinkhorn`, then weighted by neighbor evidence."""
-    assert given.graphs is not None  # `needs_graphs`
-    plan = normalized(given)
-    step = given.step("support")
-    entities = given.entities
-    plan = supported(plan, entities.entities, given.graphs, given.seeds, given.config, step)
-    return entities.by_entity(plan)
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """The cells of a shard before evidence, as logarithms, and which of them take part."""
+
+    whole: Similarity
+    weighted: Tensor  # cells that get evidence
+    seen: Similarity  # without faint cells, which take part in the last round only
+    weighted_of_seen: Tensor
+
+    @classmethod
+    def of(cls, plan: Similarity, config: FusionConfig) -> tuple[Prior, Similarity]:
+        """The prior of a plan from Sinkhorn, and the plan without its faint cells."""
+        whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
+        is_seen = plan.values > config.support_faint
+        now = masked(plan, is_seen)
+        prior = cls(
+            whole,
+            (plan.values > config.support_least).nonzero().flatten(),
+            masked(whole, is_seen),
+            (now.values > config.support_least).nonzero().flatten(),
+        )
+        return prior, now
+
+    def pairs(self, start: int, entities: Pair[Tensor]) -> Pair[Tensor]:
+        """The entities of the cells that get evidence; `start` is the first row of the shard."""
+        device = self.weighted.device
+        ends = Pair(self.whole.rows() + start, self.whole.columns)
+        return entities.zip(ends).map(lambda side: side[0].to(device)[side[1][self.weighted]])
 
 
-@torch.no_grad()
-def supported(
-    plan: Similarity,
+def with_evidence(
+    prior: Prior,
+    start: int,
     entities: Pair[Tensor],
-    graphs: Pair[KnowledgeGraph],
-    seeds: IntArray | Tensor,
+    edges: Pair[LabeledEdges],
+    partners: Partners,
+    agreement: Agreement,
     config: FusionConfig,
-    progress: OnStep | None = None,
-) -> Similarity:
-    """The plan with each cell times (1 + evidence / `support_unit`) ** w, normalized again.
+) -> tuple[Tensor, Similarity]:
+    """The gains of the weighted cells of a shard, and its cells that are not faint with them.
 
-    Every round starts from the values of `plan`, and takes partners and the agreement of relations
-    from the round before. Columns sum to 1 at most.
-
-    Args:
-        plan: From Sinkhorn, over the rows of `Undecided`. What a row or column leaves of 1 is its
-            chance to have no partner.
-        entities: (rows,) of each side: the entity of each row.
-        graphs: Both of them.
-        seeds: (n, 2): known partners; none of the entities above.
-        config: `support_…`, where `support_weight` is w, and Sinkhorn's rounds.
-        progress: Called after each round.
+    A cell is raised by w · log(1 + evidence / `support_unit`), where w is `support_weight`.
     """
-    rounds, weight = config.support_rounds, config.support_weight
-    if not plan.num_cells or not rounds or not weight:
-        return plan
-    device = plan.values.device
-    num_entities = graphs.map(lambda graph: graph.num_entities)
-    entity_of = entities.map(lambda side: side.to(device))
-    known = torch.asarray(seeds, dtype=torch.int64, device=device, copy=True).reshape(-1, 2)
-    edges = graphs.map(lambda graph: LabeledEdges.of(graph, device))
+    evidence = pair_evidence(prior.pairs(start, entities), edges, partners, agreement)
+    gains = config.support_weight * (evidence / config.support_unit).log1p()
+    values = prior.seen.values.index_add(0, prior.weighted_of_seen, gains)
+    return gains, replace(prior.seen, values=values)
+
+
+def whole_with_gains(prior: Prior, gains: Tensor) -> Similarity:
+    """All cells of a shard, raised by the gains of the weighted ones."""
+    return replace(prior.whole, values=prior.whole.values.index_add(0, prior.weighted, gains))
+
+
+def sums_of_plan(plan: Similarity) -> Pair[Tensor]:
+    """(rows,) and (all columns,) float64: the sums of a shard's cells; exact in any order."""
     ends = Pair(plan.rows(), plan.columns)
-    alone = ends.zip(plan.num_entities).map(
-        lambda side: _left(plan.values, *side, config.support_alone)
-    )
-    weighted = (plan.values > config.support_least).nonzero().flatten()
-    pairs = entity_of.zip(ends).map(lambda side: side[0][side[1][weighted]])
-    del ends
-    whole = replace(plan, values=plan.values.double().clamp(min=NOTHING).log() + SAME)
-    # All rounds but the last leave out faint cells.
-    is_seen = plan.values > config.support_faint
-    seen = masked(whole, is_seen)
-    now = replace(seen, values=plan.values[is_seen])
-    weighted_of_seen = (now.values > config.support_least).nonzero().flatten()
-    del is_seen
-    for done in range(rounds):
-        partners = Partners.of(now, entity_of, known, num_entities)
-        evidence = pair_evidence(pairs, edges, partners, config.support_shared)
-        gains = weight * (evidence / config.support_unit).log1p()
-        raised = replace(seen, values=seen.values.index_add(0, weighted_of_seen, gains))
-        potentials = sparse_potentials(raised, 1.0, config.sinkhorn_rounds, alone)
-        now = with_potentials(raised, 1.0, potentials)
-        if progress is not None:
-            progress(done + 1, rounds)
-    del now, seen, raised
-    whole.values.index_add_(0, weighted, gains)
-    # If an entity has lost its partner, its faint cells may matter.
-    potentials = sparse_potentials(whole, 1.0, 1, alone, potentials)
-    return with_potentials(whole, 1.0, potentials)
+    return ends.zip(plan.num_entities).map(lambda side: unordered_sum(plan.values, *side))
 
 
-def _left(values: Tensor, owners: Tensor, size: int, least: float) -> Tensor:
-    """(size,): the outside option of each entity: 1 less the sum of its cells."""
-    left = (1 - unordered_sum(values, owners, size)).clamp(min=least)
-    return left.log() + SAME
+def alone(sums: Tensor, least: float) -> Tensor:
+    """(entities,): the outside option of each: 1 less the sum of its cells, `least` at least."""
+    return (1 - sums).clamp(min=least).log() + SAME
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestOfShard:
+    """The best cells of the rows of a shard, and what it has for each column."""
+
+    columns: Tensor  # (rows,) int64: of the only highest cell; -1 for none
+    values: Tensor  # (rows,) float64: of this cell
+    highest: Tensor  # (all columns,) float64; -inf for none
+    count: Tensor  # (all columns,) int64: cells that are as high
+
+    @classmethod
+    def of(cls, plan: Similarity) -> BestOfShard:
+        values, (size, width) = plan.values.double(), plan.num_entities
+        is_best = _is_only_best(values, plan.rows(), size)
+        columns = plan.columns.new_full((size,), -1)
+        columns[plan.rows()[is_best]] = plan.columns[is_best]
+        best = values.new_zeros(size)
+        best[plan.rows()[is_best]] = values[is_best]
+        highest = _highest(values, plan.columns, width)
+        is_high = values == highest[plan.columns]
+        return cls(columns, best, highest, plan.columns[is_high].bincount(minlength=width))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,15 +122,30 @@ class Partners:
 
     @classmethod
     def of(
-        cls, plan: Similarity, entity_of: Pair[Tensor], seeds: Tensor, num_entities: Pair[int]
+        cls,
+        shards: Sequence[BestOfShard],
+        entities: Pair[Tensor],
+        seeds: Tensor,
+        num_entities: Pair[int],
     ) -> Partners:
-        """The seeds, and the pairs whose value is the only highest of both their entities."""
-        values, ends = plan.values.double(), Pair(plan.rows(), plan.columns)
-        is_best = torch.ones_like(values, dtype=torch.bool)
-        for owners, size in ends.zip(plan.num_entities):
-            is_best &= _is_only_best(values, owners, size)
-        source = torch.cat([entity_of.source[ends.source[is_best]], seeds[:, 0]])
-        target = torch.cat([entity_of.target[ends.target[is_best]], seeds[:, 1]])
+        """The seeds, and the pairs whose value is the only highest of both their entities.
+
+        Args:
+            shards: The best cells of all shards.
+            entities: (rows,) of each side: the entity of each row.
+            seeds: (n, 2): entities.
+            num_entities: Of each side.
+        """
+        columns = torch.cat([shard.columns for shard in shards])
+        values = torch.cat([shard.values for shard in shards])
+        highest = torch.stack([shard.highest for shard in shards]).amax(0)
+        count = sum(shard.count * (shard.highest == highest) for shard in shards)
+        assert isinstance(count, Tensor)
+        rows = (columns >= 0).nonzero().flatten()
+        columns, values = columns[rows], values[rows]
+        is_best = (highest[columns] == values) & (count[columns] == 1)
+        source = torch.cat([entities.source[rows[is_best]], seeds[:, 0]])
+        target = torch.cat([entities.target[columns[is_best]], seeds[:, 1]])
         values = torch.cat([values[is_best].clamp(max=1), values.new_ones(len(seeds))])
         partner = source.new_full((num_entities.source,), -1)
         partner[source] = target
@@ -135,13 +156,17 @@ class Partners:
 
 def _is_only_best(values: Tensor, owners: Tensor, size: int) -> Tensor:
     """(cells,) bool: whether a cell is larger than all others of its entity."""
-    highest = values.new_full((size,), -torch.inf).scatter_reduce(0, owners, values, "amax")
-    is_best = values == highest[owners]
+    is_best = values == _highest(values, owners, size)[owners]
     return is_best & (owners[is_best].bincount(minlength=size) == 1)[owners]
 
 
+def _highest(values: Tensor, owners: Tensor, size: int) -> Tensor:
+    """(size,): the highest value of each entity; -inf for none."""
+    return values.new_full((size,), -torch.inf).scatter_reduce(0, owners, values, "amax")
+
+
 def pair_evidence(
-    pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners, least_shared: float
+    pairs: Pair[Tensor], edges: Pair[LabeledEdges], partners: Partners, agreement: Agreement
 ) -> Tensor:
     """(pairs,) float64: the neighbor evidence for each pair.
 
@@ -153,9 +178,8 @@ def pair_evidence(
         pairs: (n,) of each side: entities.
         edges: Of each side.
         partners: The partners of neighbors.
-        least_shared: `support_shared`.
+        agreement: Of the kinds of edges.
     """
-    agreement = _agreement(edges, partners, least_shared)
     sure = partners.sure.source
     parts = [sure.new_zeros(0)]
     for slab in _slabs(pairs, edges.source):
@@ -175,7 +199,7 @@ def _slabs(pairs: Pair[Tensor], edges: LabeledEdges) -> Iterator[Pair[Tensor]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Agreement:
+class Agreement:
     """How far two kinds of edges, one of each graph, correspond."""
 
     keys: Tensor  # (n,) int64, ascending: source kind · target kinds + target kind
@@ -190,31 +214,55 @@ class _Agreement:
         return torch.where(is_there, self.values[slots], 0.0)
 
 
-def _agreement(edges: Pair[LabeledEdges], partners: Partners, least_shared: float) -> _Agreement:
-    """For two kinds: edges between the same partners, over the geometric mean of all their edges.
+def kinds_met(
+    pairs: Tensor, edges: Pair[LabeledEdges], partners: Partners
+) -> tuple[Tensor, Tensor]:
+    """(n,) each: pairs of kinds that lie between the same partners, and the weight of such edges.
 
     An edge is weighted by how sure its two ends are.
+
+    Args:
+        pairs: (n,): source entities that have a partner; all of them, or a part.
+        edges: Of each side.
+        partners: Of all entities.
     """
-    matched = (partners.of_source >= 0).nonzero().flatten()
-    weights = edges.zip(partners.sure).map(
-        lambda side: side[1][side[0].entities()] * side[1][side[0].neighbors()]
-    )
-    totals = edges.zip(weights).map(
-        lambda side: unordered_sum(side[1], side[0].kinds, side[0].num_kinds)
-    )
-    keys, counts = [], []
-    for slab in _slabs(Pair(matched, partners.of_source[matched]), edges.source):
-        _, mine, theirs = edges_to_partners(slab, edges, partners.of_source)
+    own, sure = edges.source, partners.sure.source
+    keys, counts = [pairs.new_empty(0)], [sure.new_empty(0)]
+    for slab in _slabs(Pair(pairs, partners.of_source[pairs]), own):
+        at, mine, theirs = edges_to_partners(slab, edges, partners.of_source)
+        weights = sure[slab.source[at]] * sure[own.neighbors(mine)]
         met, slots = torch.unique(_kind_pairs(edges, mine, theirs), return_inverse=True)
         keys.append(met)
-        counts.append(unordered_sum(weights.source[mine], slots, len(met)))
-    if not keys:
-        return _Agreement(matched, totals.source.new_zeros(0))
-    every, slots = torch.unique(torch.cat(keys), return_inverse=True)
-    both = unordered_sum(torch.cat(counts), slots, len(every))
-    width = max(edges.target.num_kinds, 1)
+        counts.append(unordered_sum(weights, slots, len(met)))
+    return _added(keys, counts)
+
+
+def _added(keys: Sequence[Tensor], counts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Distinct keys, ascending, and the sum of each one's counts."""
+    every, slots = torch.unique(torch.cat(list(keys)), return_inverse=True)
+    return every, unordered_sum(torch.cat(list(counts)), slots, len(every))
+
+
+def kind_totals(edges: LabeledEdges, sure: Tensor) -> Tensor:
+    """(kinds,) float64: the weight of all edges of each kind."""
+    weights = sure[edges.entities()] * sure[edges.neighbors()]
+    return unordered_sum(weights, edges.kinds, edges.num_kinds)
+
+
+def agreement_of(
+    met: Sequence[tuple[Tensor, Tensor]], totals: Pair[Tensor], least_shared: float
+) -> Agreement:
+    """For two kinds: edges between the same partners, over the geometric mean of all their edges.
+
+    Args:
+        met: From `kinds_met`, in parts.
+        totals: From `kind_totals`.
+        least_shared: `support_shared`.
+    """
+    every, both = _added(*zip(*met, strict=True))
+    width = max(len(totals.target), 1)
     either = totals.source[every // width] * totals.target[every % width]
-    return _Agreement(every, both / either.sqrt().clamp(min=least_shared))
+    return Agreement(every, both / either.sqrt().clamp(min=least_shared))
 
 
 def _kind_pairs(edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:

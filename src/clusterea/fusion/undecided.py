@@ -1,54 +1,83 @@
-"""The entities that are still to be matched, with their vectors."""
+"""The entities that are still to be matched, and where their vectors come from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from clusterea.numerics.cells import from_cells
+from clusterea.numerics.rows import Rows
 from clusterea.numerics.ties import mixed
-from clusterea.types import NO_ENTITIES, IntArray, Pair, Similarity
+from clusterea.types import NO_ENTITIES, IntArray, Pair
 
 ROWS_AT_ONCE = 1 << 17  # moved to the device at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Undecided:
-    """The working copy of these entities: the arrays have a row for each, not for all entities.
+class VectorTable:
+    """The vectors of one side, computed from those of the encoders when they are read."""
 
-    Rows are sorted by the entities' keys. So the order of sums, and with it the last digits of the
-    result, do not depend on how the entities are numbered.
+    tables: Sequence[Tensor]  # (entities, dim) of each encoder, those of content last
+    shares: Sequence[float]  # the weight of each encoder's cosines
+    device: torch.device
+    num_contents: int = 0
+    own: Tensor | None = None  # (entities, encoders of structure): weights that are not the same
+    hidden: IntArray = field(default_factory=NO_ENTITIES.source.copy)  # without content
+
+    @property
+    def widths(self) -> list[int]:
+        return [rows.shape[1] for rows in self.tables]
+
+    def rows(self, entities: Tensor) -> Tensor:
+        """(entities, sum of widths) on the device: float32, or float16 on a GPU."""
+        kind = torch.float16 if self.device.type == "cuda" else torch.float32
+        vectors = torch.empty(len(entities), sum(self.widths), dtype=kind, device=self.device)
+        parts = torch.split(vectors, self.widths, dim=1)
+        of_structure = len(self.tables) - self.num_contents
+        for encoder, (rows, part, share) in enumerate(
+            zip(self.tables, parts, self.shares, strict=True)
+        ):
+            for start in range(0, len(entities), ROWS_AT_ONCE):
+                chosen = entities[start : start + ROWS_AT_ONCE].to(rows.device)
+                moved = rows.index_select(0, chosen).to(self.device)
+                if self.own is not None and share and encoder < of_structure:
+                    own = self.own[chosen.cpu(), encoder] / share
+                    moved = moved * own.unsqueeze(1).to(moved)
+                part[start : start + ROWS_AT_ONCE] = moved if share == 1 else moved * share**0.5
+        if len(self.hidden) and self.num_contents:
+            at = torch.isin(entities, torch.tensor(self.hidden)).nonzero().flatten()
+            vectors[at.to(self.device), sum(self.widths[:of_structure]) :] = 0
+        return vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Undecided:
+    """These entities have rows of their own: the arrays have a row for each, not for all entities.
+
+    Rows are sorted by the entities' keys, or by lists and then by keys. So the order of sums, and
+    with it the last digits of the result, do not depend on how the entities are numbered.
     """
 
     entities: Pair[Tensor]  # (rows,) int64: the entity of each row
-    vectors: Pair[Tensor]  # (rows, dim) of length 1 at most; float16 where a GPU works on them
     keys: Pair[Tensor]  # (rows,) int64, what decides ties
+    tables: Pair[VectorTable]
     num_entities: Pair[int]
-    content_widths: tuple[int, ...] = ()  # the last dimensions of the vectors: of each content
+    vectors: Pair[Rows] | None = None  # (rows, dim), where a view compares them
 
-    def contents(self) -> list[Pair[Tensor]]:
-        """The part of the vectors that belongs to each content encoder, scaled."""
-        start = self.vectors.source.shape[1] - sum(self.content_widths)
-        source, target = (
-            torch.split(side[:, start:], list(self.content_widths), dim=1) for side in self.vectors
+    def in_order(self, order: Pair[Tensor]) -> Undecided:
+        """The same rows in another order: (rows,) old numbers of each side."""
+        entities, keys = (
+            each.zip(order).map(lambda side: side[0][side[1]])
+            for each in (self.entities, self.keys)
         )
-        return [Pair(*both) for both in zip(source, target, strict=True)]
+        return replace(self, entities=entities, keys=keys)
 
-    def without_vectors(self) -> Undecided:
-        """The same entities without vectors, to free memory."""
-        return replace(
-            self, vectors=self.vectors.map(lambda side: side.new_empty(0, side.shape[1]))
-        )
-
-    def by_entity(self, similarity: Similarity) -> Similarity:
-        """A matrix over these rows as a matrix over entities."""
-        rows, columns = self.entities.zip(Pair(similarity.rows(), similarity.columns)).map(
-            lambda side: side[0].to(side[1].device)[side[1]]
-        )
-        return from_cells(rows, columns, similarity.values, self.num_entities)
+    def read(self) -> Undecided:
+        """The same with all vectors in memory."""
+        found = self.tables.zip(self.entities).map(lambda side: Rows([side[0].rows(side[1])]))
+        return replace(self, vectors=found)
 
     @property
     def num_rows(self) -> Pair[int]:
@@ -93,61 +122,32 @@ def undecided(
     every = [*encodings, *contents]
     device = device or every[0].source.device
     links = torch.asarray(seeds, dtype=torch.int64, device="cpu", copy=True).reshape(-1, 2)
-    kind = torch.float16 if device.type == "cuda" else torch.float32
-
     shares = [1 / len(encodings) for _ in encodings] if shares is None else list(shares)
     shares += content_weights
-    widths_of_contents = tuple(each.source.shape[1] for each in contents)
+    if len(shares) != len(every):
+        raise ValueError(f"shares must be one for each encoder. Got {len(shares)} instead.")
+    sizes = every[0].map(len)
+    of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))
 
-    def side(
-        tables: list[Tensor],
-        ends: Tensor,
-        never: IntArray,
-        all_keys: Tensor,
-        own: Tensor | None,
-        unseen: IntArray,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        is_free = torch.ones(len(tables[0]), dtype=torch.bool)
+    def free(size: int, ends: Tensor, never: IntArray, all_keys: Tensor) -> Tensor:
+        is_free = torch.ones(size, dtype=torch.bool)
         is_free[ends] = False
         is_free[torch.tensor(never)] = False
-        free = is_free.nonzero().flatten()
-        free = free[mixed(all_keys[free], seed).argsort()]
-        widths = [rows.shape[1] for rows in tables]
-        vectors = torch.empty(len(free), sum(widths), dtype=kind, device=device)
-        parts = torch.split(vectors, widths, dim=1)
-        for encoder, (rows, part, share) in enumerate(zip(tables, parts, shares, strict=True)):
-            for start in range(0, len(free), ROWS_AT_ONCE):
-                chosen = free[start : start + ROWS_AT_ONCE].to(rows.device)
-                moved = rows.index_select(0, chosen).to(device)
-                if own is not None and share and encoder < len(encodings):
-                    moved = moved * (own[chosen.cpu(), encoder] / share).unsqueeze(1).to(moved)
-                part[start : start + ROWS_AT_ONCE] = moved if share == 1 else moved * share**0.5
-        if len(unseen) and contents:
-            at = torch.isin(free, torch.tensor(unseen)).nonzero().flatten().to(device)
-            vectors[at, -sum(widths_of_contents) :] = 0
-        return free, vectors, all_keys[free]
+        found = is_free.nonzero().flatten()
+        return found[mixed(all_keys[found], seed).argsort()]
 
-    of_entity = keys.map(lambda each: torch.asarray(each, dtype=torch.int64, copy=True))
-    source = side(
-        [each.source for each in every],
-        links[:, 0],
-        structural.source,
-        of_entity.source,
-        of_source,
-        hidden.source,
+    entities = Pair(
+        free(sizes.source, links[:, 0], structural.source, of_entity.source),
+        free(sizes.target, links[:, 1], structural.target, of_entity.target),
     )
-    target = side(
-        [each.target for each in every],
-        links[:, 1],
-        structural.target,
-        of_entity.target,
-        None,
-        hidden.target,
-    )
+    source, target = [each.source for each in every], [each.target for each in every]
+    count = len(contents)
     return Undecided(
-        Pair(source[0], target[0]),
-        Pair(source[1], target[1]),
-        Pair(source[2], target[2]),
-        every[0].map(len),
-        widths_of_contents,
+        entities,
+        of_entity.zip(entities).map(lambda side: side[0][side[1]]),
+        Pair(
+            VectorTable(source, shares, device, count, of_source, hidden.source),
+            VectorTable(target, shares, device, count, None, hidden.target),
+        ),
+        sizes,
     )

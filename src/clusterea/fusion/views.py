@@ -9,8 +9,6 @@ from clusterea.errors import InputError, look_up
 from clusterea.fusion.global_view import global_view
 from clusterea.fusion.inputs import ViewInput
 from clusterea.fusion.local import local, local_cosine
-from clusterea.fusion.sinkhorn_view import sinkhorn_view
-from clusterea.fusion.support import support
 from clusterea.types import Similarity
 
 
@@ -18,17 +16,17 @@ from clusterea.types import Similarity
 class View:
     """How a view is made, and what it needs."""
 
-    make: Callable[[ViewInput], Similarity]
+    make: Callable[[ViewInput], Similarity] | None = None  # None: Sinkhorn on all candidates
     in_mini_batches: bool = False  # needs embeddings and samplers; left out without samplers
-    needs_graphs: bool = False
+    needs_graphs: bool = False  # for the evidence of neighbors
 
 
 VIEWS: dict[str, View] = {
     "local": View(local, in_mini_batches=True),  # M_L of the paper
     "local-cosine": View(local_cosine, in_mini_batches=True),  # its ablation without Sinkhorn
     "global": View(global_view),  # M_G of the paper
-    "sinkhorn": View(sinkhorn_view),
-    "support": View(support, needs_graphs=True),
+    "sinkhorn": View(),  # on the candidates of all entities at once; not in the paper
+    "support": View(needs_graphs=True),  # the same, weighted by neighbor evidence
 }
 
 

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 # On a CPU small blocks stay in its cache; a GPU needs large ones to be busy.
 BLOCK_SIZES: dict[str, dict[str, int]] = {
-    "nearest": {"cpu": 1 << 25, "cuda": 1 << 30},  # cells of the matrix: 128 MB, 4 GB
+    "nearest": {"cpu": 1 << 23, "cuda": 1 << 30},  # cells of the matrix: 32 MB, 4 GB
     "gathered": {"cpu": 1 << 22, "cuda": 1 << 26},  # cells taken out of such a block
     "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise
     "best cells": {"cpu": 1 << 24, "cuda": 1 << 29},  # cells of a mini-batch's matrix
     "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
     "sums": {"cpu": 1 << 24, "cuda": 1 << 25},  # cells of both sparse matrices that are added
-    "evidence": {"cpu": 1 << 22, "cuda": 1 << 24},  # source edges
-    "joined": {"cpu": 1 << 21, "cuda": 1 << 24},  # pairs of neighbors of partners
+    "evidence": {"cpu": 1 << 19, "cuda": 1 << 24},  # source edges
+    "joined": {"cpu": 1 << 19, "cuda": 1 << 24},  # pairs of neighbors of partners
     "edges": {"cpu": 1 << 20, "cuda": 1 << 28},  # numbers in one (edges, channels, dim) tensor
-    "labels": {"cpu": 1 << 23, "cuda": 1 << 28},  # edges × features
+    "labels": {"cpu": 1 << 21, "cuda": 1 << 28},  # edges × features
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
     "inference": {"cpu": 1 << 19, "cuda": 1 << 19},  # edges

@@ -6,7 +6,7 @@ group are compared only if its maximum beats the row's candidates so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import TypeAlias
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import block_product
-from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
+from clusterea.numerics.rows import Rows, as_rows
+from clusterea.numerics.ties import DIMENSIONS, as_dimensions
 from clusterea.types import Pair
 
 CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
@@ -50,60 +51,98 @@ class Neighbors:
 Nearest: TypeAlias = Pair[Neighbors]  # of the sources among the targets, and the other way round
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BestCells:
+    """Cells of each row that may be its best, in no order."""
+
+    columns: Tensor  # (rows, width) int32
+    cells: Tensor  # (rows, width) float32: products, with those of the tie vectors
+
+    def between(self, start: int, stop: int) -> BestCells:
+        """Those of a range of rows."""
+        return BestCells(self.columns[start:stop], self.cells[start:stop])
+
+    @staticmethod
+    def merged(parts: Sequence[BestCells], width: int) -> BestCells:
+        """The `width` best of several parts of the columns."""
+        if len(parts) == 1:
+            return parts[0]
+        every = torch.cat([part.cells for part in parts], 1)
+        best = every.topk(min(width, every.shape[1]), dim=1, sorted=False)
+        columns = torch.cat([part.columns for part in parts], 1)
+        return BestCells(columns.gather(1, best.indices), best.values)
+
+
 @torch.no_grad()
-def nearest(
-    source: Tensor,
-    target: Tensor,
-    k: int,
+def best_cells(
+    source: Tensor | Rows,
+    target: Tensor | Rows,
+    width: Pair[int],
     ties: Pair[Tensor],
-    seed: int,
     *,
     device: torch.device | None = None,
     block: Pair[int] | None = None,
     block_cells: int | None = None,
-    spare: int = SPARE,
     progress: OnStep | None = None,
-) -> Nearest:
-    """The k largest cosines of each source and of each target, exactly.
-
-    The products (of float16 on a GPU) choose k + `spare` cells of a row, which are then scored in
-    float64. Of equal cosines, the one with the larger product of tie vectors comes first. So the
-    result does not depend on blocks, device or ids. There is one exception: if more than `spare`
-    cosines equal the last of a row, the device may decide which of them are taken.
+) -> Pair[BestCells]:
+    """The best cells of each source and of each target, in one pass; `rescored` orders them.
 
     Args:
-        source: (m, dim): rows of unit length, on host or device, float32 or float16.
+        source: (m, dim): rows of unit length, on host or device, float32 or float16; all or some.
         target: (n, dim): likewise.
-        k: How many; all of the other side, where it has fewer.
-        ties: (m,) and (n,): the entities' keys.
-        seed: Of the order of ties.
+        width: How many for each source, and for each target.
+        ties: (m, DIMENSIONS) and (n, DIMENSIONS) on the device: from `tie_vectors`.
         device: Where to work, and where the result will be; that of `source` if not given.
         block: Rows and columns of a block. Changes nothing but speed and memory.
         block_cells: The most cells of a block, if `block` is not given.
-        spare: How many cells of a row beyond k are scored in float64.
         progress: Called with the number of blocks done and of all blocks.
     """
-    device = device or source.device
-    sizes = Pair(len(source), len(target))
-    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
+    device, sides = device or as_rows(source).device, Pair(as_rows(source), as_rows(target))
+    sizes = sides.map(len)
+    width = Pair(min(width.source, sizes.target), min(width.target, sizes.source))
     if not width.source or not width.target:
-        return sizes.map(lambda rows: none_found(rows, device))
-    vectors = tie_vectors(ties.map(lambda keys: keys.to(device)), seed)
-    factors = sizes.target * (target.shape[1] + DIMENSIONS) * target.element_size()
+        none = Pair(*(none_found(rows, device) for rows in sizes))
+        return none.map(lambda side: BestCells(side.indices.int(), side.values))
+    if sizes.source < sizes.target:
+        return _best_cells(
+            sides.swap(),
+            width.swap(),
+            ties.swap(),
+            device,
+            None if block is None else block.swap(),
+            block_cells,
+            progress,
+        ).swap()
+    return _best_cells(sides, width, ties, device, block, block_cells, progress)
+
+
+def _best_cells(
+    sides: Pair[Rows],
+    width: Pair[int],
+    ties: Pair[Tensor],
+    device: torch.device,
+    block: Pair[int] | None,
+    block_cells: int | None,
+    progress: OnStep | None,
+) -> Pair[BestCells]:
+    """The same. The factors of the second side, which is the smaller one, stay in memory."""
+    source, target = sides
+    sizes = sides.map(len)
+    factors = sizes.target * (target.shape[1] + DIMENSIONS) * source.parts[0].element_size()
     kept = sizes.target * 4 * 4 * width.target + sizes.source * 4 * width.source
     fitting = fitting_size("nearest", device, CELL_BYTES, beside=factors + kept)
     block = block or _block(sizes, block_cells or fitting)
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
     columns = [
-        (begin, extended(target[begin : begin + steps.target], vectors.target, begin))
+        (begin, extended(target.between(begin, begin + steps.target), ties.target, begin))
         for begin in range(0, sizes.target, steps.target)
     ]
     best_sources = [_Best(len(right), width.target, device) for _, right in columns]
-    targets = torch.empty(sizes.source, width.source, dtype=torch.int32, device=device)
+    targets = []
     blocks = len(columns) * -(-sizes.source // steps.source)
     done = 0
     for top in range(0, sizes.source, steps.source):
-        left = extended(source[top : top + steps.source], vectors.source, top)
+        left = extended(source.between(top, top + steps.source), ties.source, top)
         best_targets = _Best(len(left), width.source, device)
         for (begin, right), best in zip(columns, best_sources, strict=True):
             scores = block_product(left, right)
@@ -115,13 +154,15 @@ def nearest(
             done += 1
             if progress:
                 progress(done, blocks)
-        targets[top : top + steps.source] = best_targets.ids()[: sizes.source - top]
-    sources = torch.cat([best.ids() for best in best_sources])[: sizes.target]
-    del columns, best_sources
-    return Pair(
-        rescored(source, target, targets, vectors, k),
-        rescored(target, source, sources, vectors.swap(), k),
-    )
+        targets.append(best_targets.found().between(0, sizes.source - top))
+    del columns
+    return Pair(_stacked(targets), _stacked([best.found() for best in best_sources], sizes.target))
+
+
+def _stacked(parts: list[BestCells], rows: int | None = None) -> BestCells:
+    """The cells of several parts of the rows; only the first `rows` of them."""
+    columns, cells = [part.columns for part in parts], [part.cells for part in parts]
+    return BestCells(torch.cat(columns)[:rows], torch.cat(cells)[:rows])
 
 
 class _Best:
@@ -159,10 +200,10 @@ class _Best:
             columns_of = begin + member * maxima.shape[1] + stride[which]
             self._add(row[which], columns_of.int(), cells[which, member])
 
-    def ids(self) -> Tensor:
-        """(rows, width) int32: the columns of the best cells, in no order."""
+    def found(self) -> BestCells:
+        """The best cells, in no order."""
         self._merge(self.filled.nonzero().flatten())
-        return self.columns[:, : self.width]
+        return BestCells(self.columns[:, : self.width].clone(), self.cells[:, : self.width].clone())
 
     def _add(self, rows: Tensor, columns: Tensor, cells: Tensor) -> None:
         """Stores cells behind the best of their rows; `rows` is ascending."""
@@ -218,7 +259,9 @@ def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
     return result
 
 
-def rescored(rows: Tensor, others: Tensor, chosen: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
+def rescored(
+    rows: Tensor, others: Tensor | Rows, chosen: Tensor, ties: Pair[Tensor], k: int
+) -> Neighbors:
     """The k best of the chosen columns of each row, by their cosines in float64."""
     count, width = chosen.shape
     k = min(k, width)
@@ -253,21 +296,21 @@ def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Nei
     return Neighbors(chosen.gather(1, order.gather(1, best.indices[:, :k])), best.values[:, :k])
 
 
-def row_dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
+def row_dots(rows: Tensor, others: Tensor | Rows, columns: Tensor) -> Tensor:
     """(rows, width): each row's products with its columns of `others`, summed in float64."""
     count, width = columns.shape
-    others = others.to(columns.device)
+    others = Rows([part.to(columns.device) for part in as_rows(others).parts])
     dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)
     if not width:
         return dots
     if len(others) <= WHOLE * width:
-        table = others.double().T
+        table = others.whole().double().T
         for part in _chunks(count, 1 + (len(others) + others.shape[1]) // 16, columns.device):
             products = rows[part].to(columns.device).double() @ table
             dots[part] = products.gather(1, columns[part].long())
         return dots
     for part in _chunks(count, width * others.shape[1], columns.device):
-        near = others.index_select(0, columns[part].flatten()).view(-1, width, others.shape[1])
+        near = others.take(columns[part].flatten()).view(-1, width, others.shape[1])
         row = rows[part].to(columns.device).unsqueeze(2)
         dots[part] = torch.bmm(near.double(), row.double()).squeeze(2)
     return dots

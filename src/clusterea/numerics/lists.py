@@ -6,7 +6,7 @@ of the other side that are nearest to their mean, in one matrix product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 
@@ -15,80 +15,12 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.numerics.block_sizes import block_size
-from clusterea.numerics.knn import (
-    SPARE,
-    Nearest,
-    Neighbors,
-    OnStep,
-    none_found,
-    rescored,
-)
-from clusterea.numerics.segments import offsets_of
-from clusterea.numerics.ties import as_dimensions, tie_vectors
+from clusterea.numerics.knn import Nearest, Neighbors, OnStep, rescored
+from clusterea.numerics.rows import TILE
+from clusterea.numerics.ties import as_dimensions
 from clusterea.types import Pair
 
 GROUP = 32  # cells of a group
-ROWS_AT_ONCE = 8192  # rows that are assigned to centers at a time
-
-
-@torch.no_grad()
-def nearest_approximate(
-    source: Tensor,
-    target: Tensor,
-    k: int,
-    ties: Pair[Tensor],
-    seed: int,
-    *,
-    compared: int,
-    sample: int,
-    rounds: int,
-    spare: int = SPARE,
-    progress: OnStep | None = None,
-) -> Nearest:
-    """What `knn.nearest` returns, except that some neighbors are missed. The values are exact.
-
-    None is missed if the other side has no more than `compared` rows. For CPUs only: a GPU
-    computes all products in less time than the lists would take.
-
-    Args:
-        source: (m, dim) float32: rows of unit length, or zeros.
-        target: (n, dim): likewise.
-        k: How many; all of the other side, where it has fewer.
-        ties: (m,) and (n,): the entities' keys.
-        seed: Of the order of ties.
-        compared: The fewest rows of the other side that a row is compared with.
-        sample: Rows for each center that the centers are fitted to.
-        rounds: Of k-means, which fits the centers.
-        spare: How many cells of a row beyond k are scored in float64.
-        progress: Called with the number of lists done and of all lists.
-    """
-    sides = Pair(source, target)
-    sizes = sides.map(len)
-    width = Pair(min(k + spare, sizes.target), min(k + spare, sizes.source))
-    if not width.source or not width.target:
-        return sizes.map(lambda rows: none_found(rows, source.device))
-    if not all(
-        bool(part.isfinite().all()) for side in sides for part in _parts(side, ROWS_AT_ONCE)
-    ):
-        raise ValueError("embeddings must be finite.")
-    vectors = tie_vectors(ties, seed)
-    centers = _centers(sides, ties, sample, rounds)
-    lists = sides.map(lambda side: _Lists.of(side, centers))
-    total = sum(each.count for each in lists)
-    done = iter(range(1, total + 1))
-
-    def tell() -> None:
-        if progress:
-            progress(next(done), total)
-
-    targets = _searched(sides, vectors, lists, centers, width.source, compared, tell)
-    sources = _searched(
-        sides.swap(), vectors.swap(), lists.swap(), centers, width.target, compared, tell
-    )
-    return Pair(
-        rescored(source, target, targets, vectors, k),
-        rescored(target, source, sources, vectors.swap(), k),
-    )
 
 
 def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
@@ -104,31 +36,123 @@ def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
     return approximate.zip(exact).map(share)
 
 
-def _searched(
-    sides: Pair[Tensor],
-    ties: Pair[Tensor],
-    lists: Pair[_Lists],
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Consecutive lists of one side, whose rows are held list after list."""
+
+    first: int  # the number of the first list
+    offsets: Tensor  # (lists + 1,) int64: where the rows of each begin
+    ids: Tensor  # (rows,) int64: their numbers in the whole side
+    ties: Tensor  # (rows, DIMENSIONS): from `tie_vectors`
+
+    @property
+    def numbers(self) -> range:
+        return range(self.first, self.first + len(self.offsets) - 1)
+
+    def rows_of(self, number: int) -> slice:
+        """Where the rows of a list are; nowhere if it is not one of these lists."""
+        if number not in self.numbers:
+            return slice(0, 0)
+        start, stop = self.offsets[number - self.first : number - self.first + 2].tolist()
+        return slice(start, stop)
+
+
+@torch.no_grad()
+def searched(
+    own: Tensor,
+    own_lists: Lists,
+    others: Sequence[Tensor],
+    other_lists: Sequence[Lists],
     centers: Tensor,
-    width: int,
+    k: int,
+    spare: int,
     compared: int,
-    tell: Callable[[], None],
-) -> Tensor:
-    """(source rows, width) int32: the nearest of the targets compared, in no order."""
-    chosen = torch.empty(len(sides.source), width, dtype=torch.int32)
+    progress: OnStep | None = None,
+) -> Neighbors:
+    """The nearest of the other side for each row of some lists, except that some are missed.
+
+    None is missed if the other side has no more than `compared` rows. The values are exact.
+
+    Args:
+        own: (rows, dim) float32: of some lists of one side.
+        own_lists: These lists.
+        others: All rows of the other side, in parts.
+        other_lists: The lists of each part.
+        centers: (lists - 1, dim): of all lists but the last one, which has rows of zeros.
+        k: How many.
+        spare: How many cells of a row beyond k are scored in float64.
+        compared: The fewest rows of the other side that a row is compared with.
+        progress: Called with the number of lists done and of all these lists.
+    """
+    width = min(k + spare, sum(map(len, others)))
+    sizes = torch.zeros(len(centers) + 1, dtype=torch.int64)
+    for each in other_lists:
+        sizes[each.numbers.start : each.numbers.stop] = each.offsets.diff()
+    found = []
     mine, theirs, products = _Room(), _Room(), _Room()
-    for number in range(lists.source.count):
-        members = lists.source.members_of(number)
-        if len(members):
-            mean = sides.source[members].mean(0)
-            near = lists.target.nearest_to(mean, centers, max(compared, width))
-            others = _factors(sides.target, ties.target, near, theirs, GROUP)
-            for part in _parts(members, block_size("nearest", others.device) // len(others)):
-                own = _factors(sides.source, ties.source, part, mine)
-                cells = torch.mm(own, others.T, out=products.shaped(len(own), len(others)))
-                cells[:, len(near) :] = -torch.inf  # padding
-                chosen[part] = near[_best(cells, width)].int()
-        tell()
-    return chosen
+    for done, number in enumerate(own_lists.numbers, start=1):
+        members = own_lists.rows_of(number)
+        if members.start < members.stop:
+            order = (centers @ own[members].mean(0)).argsort(descending=True, stable=True)
+            order = torch.cat([order, order.new_tensor([len(centers)])])  # rows of zeros
+            enough = torch.searchsorted(sizes[order].cumsum(0), max(compared, width))
+            taken = order[: int(enough) + 1].tolist()
+            near = _Near.of(others, other_lists, taken, theirs)
+            step = max(1, block_size("nearest", near.factors.device) // len(near.factors))
+            for start in range(members.start, members.stop, step):
+                part = slice(start, min(start + step, members.stop))
+                rows, ties = own[part], own_lists.ties[part]
+                factors = _filled(mine, [(rows, ties)], len(rows))
+                room = products.shaped(len(factors), len(near.factors))
+                cells = torch.mm(factors, near.factors.T, out=room)
+                cells[:, len(near.ids) :] = -torch.inf  # padding
+                best = rescored(rows, near.rows, _best(cells, width), Pair(ties, near.ties), k)
+                found.append(Neighbors(near.ids[best.indices], best.values))
+        if progress:
+            progress(done, len(own_lists.numbers))
+    return Neighbors(
+        torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Near:
+    """The rows that those of a list are compared with."""
+
+    factors: Tensor  # (padded rows, dim + DIMENSIONS)
+    rows: Tensor  # (rows, dim): a part of the factors
+    ties: Tensor  # (rows, DIMENSIONS)
+    ids: Tensor  # (rows,) int64
+
+    @classmethod
+    def of(
+        cls, others: Sequence[Tensor], lists: Sequence[Lists], taken: Sequence[int], room: _Room
+    ) -> _Near:
+        parts = []
+        for number in taken:
+            for rows, each in zip(others, lists, strict=True):
+                at = each.rows_of(number)
+                if at.start < at.stop:
+                    parts.append((rows[at], each.ties[at], each.ids[at]))
+        ties = torch.cat([part[1] for part in parts])
+        padded = -(-len(ties) // GROUP) * GROUP
+        factors = _filled(room, [part[:2] for part in parts], padded)
+        dim = factors.shape[1] - ties.shape[1]
+        return cls(factors, factors[: len(ties), :dim], ties, torch.cat([p[2] for p in parts]))
+
+
+def _filled(room: _Room, parts: Sequence[tuple[Tensor, Tensor]], count: int) -> Tensor:
+    """(count, dim + DIMENSIONS): rows with their tie vectors, then zeros."""
+    dim, more = (part.shape[1] for part in parts[0])
+    result = room.shaped(count, dim + more)
+    start = 0
+    for rows, ties in parts:
+        stop = start + len(rows)
+        result[start:stop, :dim] = rows
+        result[start:stop, dim:] = as_dimensions(ties)
+        start = stop
+    result[start:] = 0.0
+    return result
 
 
 class _Room:
@@ -142,16 +166,6 @@ class _Room:
         if self._numbers.numel() < rows * columns:
             self._numbers = torch.empty(rows * columns)
         return self._numbers[: rows * columns].view(rows, columns)
-
-
-def _factors(side: Tensor, ties: Tensor, rows: Tensor, room: _Room, multiple: int = 1) -> Tensor:
-    """(padded rows, dim + DIMENSIONS): rows of a side with their tie vectors; zeros as padding."""
-    dim = side.shape[1]
-    result = room.shaped(-(-len(rows) // multiple) * multiple, dim + ties.shape[1])
-    torch.index_select(side, 0, rows, out=result[: len(rows), :dim])
-    result[: len(rows), dim:] = as_dimensions(ties[rows])
-    result[len(rows) :] = 0.0
-    return result
 
 
 def _best(cells: Tensor, width: int) -> Tensor:
@@ -169,58 +183,32 @@ def _best(cells: Tensor, width: int) -> Tensor:
     return near.gather(1, which % width) + which // width * count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
-    """The rows of a side, list after list; rows of zeros are in the last list."""
+@torch.no_grad()
+def list_centers(points: Tensor, count: int, rounds: int) -> Tensor:
+    """(count, dim): the centers of lists, by k-means.
 
-    members: Tensor  # (rows,) int64
-    offsets: Tensor  # (lists + 1,) int64
-
-    @classmethod
-    def of(cls, rows: Tensor, centers: Tensor) -> _Lists:
-        labels = _labels(rows, centers)
-        sizes = labels.bincount(minlength=len(centers) + 1)
-        return cls(labels.argsort(stable=True), offsets_of(sizes))
-
-    @property
-    def count(self) -> int:
-        return len(self.offsets) - 1
-
-    def members_of(self, number: int) -> Tensor:
-        return self.members[self.offsets[number] : self.offsets[number + 1]]
-
-    def nearest_to(self, mean: Tensor, centers: Tensor, count: int) -> Tensor:
-        """(rows,) int64: the rows of the nearest lists that together have `count` rows or more."""
-        order = (centers @ mean).argsort(descending=True, stable=True)
-        order = torch.cat([order, order.new_tensor([len(centers)])])  # rows of zeros
-        sizes = self.offsets.diff()[order]
-        taken = order[: int(torch.searchsorted(sizes.cumsum(0), count)) + 1]
-        return torch.cat([self.members_of(number) for number in taken.tolist()])
-
-
-def _centers(sides: Pair[Tensor], ties: Pair[Tensor], sample: int, rounds: int) -> Tensor:
-    """(lists, dim): the centers. There are about as many lists as rows in a list.
-
-    Centers are fitted to rows chosen by their keys, not by their ids.
+    Args:
+        points: (n, dim): rows to fit them to, chosen by keys and not by ids.
+        count: How many; fewer if there are fewer points.
+        rounds: Of k-means.
     """
-    count = isqrt(sum(map(len, sides)))
-    drawn = sides.zip(ties).map(lambda side: side[0][side[1].argsort()[: sample * count // 2]])
-    points = torch.cat(list(drawn))
     centers = points[:: max(1, len(points) // count)][:count].clone()
     for _ in range(rounds):
-        labels = _labels(points, centers)
+        labels = list_labels(points, centers)
         sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
         # The center of an empty list stays where it is.
         centers = torch.where(sums.any(1, keepdim=True), normalize(sums, dim=1), centers)
     return centers
 
 
-def _labels(rows: Tensor, centers: Tensor) -> Tensor:
+def num_lists(num_rows: int) -> int:
+    """About as many lists as rows in a list."""
+    return max(1, isqrt(num_rows))
+
+
+def list_labels(rows: Tensor, centers: Tensor) -> Tensor:
     """(rows,) int64: the list of each row, that of the nearest center; the last for zeros."""
-    labels = torch.cat([(part @ centers.T).argmax(1) for part in _parts(rows, ROWS_AT_ONCE)])
-    return torch.where(rows.any(1), labels, len(centers))
-
-
-def _parts(rows: Tensor, most: int) -> Sequence[Tensor]:
-    """The rows in parts of at most `most` rows; one row at least."""
-    return torch.split(rows, max(1, most))
+    if not bool(rows.isfinite().all()):
+        raise ValueError("embeddings must be finite.")
+    labels = [(part @ centers.T).argmax(1) for part in torch.split(rows, TILE)]
+    return torch.where(rows.any(1), torch.cat(labels), len(centers))

@@ -1,17 +1,24 @@
-"""Sinkhorn on the cells of a sparse matrix. Absent cells count as zero."""
+"""Sinkhorn on the cells of a sparse matrix, in shards of rows. Absent cells count as zero.
+
+The cells are held twice, by rows and by columns. A round scales all rows, then all columns: each
+shard computes the potentials of its rows from those of all columns, or the other way round. The
+order of sums is that of the cells, so the result does not depend on the shards.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from clusterea.errors import InputError
-from clusterea.numerics.segments import lengths, owners, segment_sum
+from clusterea.numerics.segments import lengths, offsets_of, owners, segment_sum
 from clusterea.numerics.sinkhorn import SAME
 from clusterea.numerics.sparse_matmul import SparseMatrix
-from clusterea.types import Pair, Similarity
+from clusterea.types import Similarity
 
 # With an outside option of cosine o, log u and log v are at most (1/2 - o) / T, and the largest sum
 # bounds them from below. If the similarities, divided by T, span no more than this, all numbers lie
@@ -20,96 +27,59 @@ from clusterea.types import Pair, Similarity
 WIDEST = 200.0
 
 
-@torch.no_grad()
-def sparse_sinkhorn(
-    similarity: Similarity, temperature: float, rounds: int, outside: Pair[Tensor] | None = None
-) -> Similarity:
-    """The cells scaled as `sinkhorn` scales a dense matrix in which absent cells are -inf.
-
-    Each round is two sparse products with a vector: time and memory grow with the cells. With
-    outside options, rows and columns sum to at most 1. Without them, columns that have a cell sum
-    to 1, and rows may stay below: some patterns of cells have no matrix in which all sums are 1.
-
-    Args:
-        similarity: The cells, of any values.
-        temperature: T; the smaller, the nearer to a one-to-one assignment.
-        rounds: How often rows and columns are scaled.
-        outside: (rows,) and (columns,): the similarity that stands for having no partner.
+def value_range(cells: Similarity, temperature: float) -> tuple[float, float] | None:
+    """The least and the largest value divided by the temperature; None without cells.
 
     Raises:
-        InputError: A similarity is NaN or infinite.
+        InputError: A value is NaN or infinite.
     """
-    if not similarity.num_cells:
-        return similarity
-    potentials = sparse_potentials(similarity, temperature, rounds, outside)
-    return with_potentials(similarity, temperature, potentials)
-
-
-def with_potentials(
-    similarity: Similarity, temperature: float, potentials: Pair[Tensor]
-) -> Similarity:
-    """The cells scaled by potentials from `sparse_potentials`, of this matrix or a part of it."""
-    scaled = similarity.values.double() / temperature
-    scaled += potentials.source.index_select(0, similarity.rows())
-    scaled += potentials.target.index_select(0, similarity.columns)
-    return replace(similarity, values=scaled.exp().float())
-
-
-@torch.no_grad()
-def sparse_potentials(
-    similarity: Similarity,
-    temperature: float,
-    rounds: int,
-    outside: Pair[Tensor] | None = None,
-    begin: Pair[Tensor] | None = None,
-) -> Pair[Tensor]:
-    """(rows,) and (columns,) float64: log u and log v; see `sparse_sinkhorn`.
-
-    Rounds start from `begin`, if given. Without cells, the start is the result.
-    """
-    values = similarity.values.double() / temperature
-    if not values.isfinite().all():
+    if not cells.num_cells:
+        return None
+    values = cells.values.double() / temperature
+    if not bool(values.isfinite().all()):
         raise InputError("a similarity must be a finite number. Got one that is not.")
-    if outside is not None and not all(side.isfinite().all() for side in outside):
-        raise InputError("outside must be finite, but holds NaN or infinity.")
-    sizes = similarity.num_entities
-    # As in the dense form, u and v start at 1, and the kernel is exp((S - 1) / T).
-    source, target = begin or sizes.map(
-        lambda size: values.new_full((size,), -SAME / 2 / temperature)
-    )
-    if not values.numel():
-        return Pair(source, target)
     low, high = values.aminmax()
-    is_narrow = outside is not None and float(high - low) <= WIDEST
-    matrix = SparseMatrix(similarity.row_offsets, similarity.columns, values, sizes.target)
-    cells = _Kernel(matrix) if is_narrow else _Logs(matrix)
-    options = _options(outside, sizes, temperature, values)
-    for _ in range(rounds):
-        source = -torch.logaddexp(cells.log_sums(cells.by_row, target), options.source)
-        target = -torch.logaddexp(cells.log_sums(cells.by_column, source), options.target)
-    return Pair(source, target)
+    return float(low), float(high)
 
 
-def _options(
-    outside: Pair[Tensor] | None, sizes: Pair[int], temperature: float, like: Tensor
-) -> Pair[Tensor]:
-    """(rows,) and (columns,): the logarithms of the outside options.
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Sums of exp(value + potential) over the cells of each row, or of each column, of a shard.
 
-    The kernel is exp((S - 1) / T). Half of its constant is in the potentials of each side.
+    As products with the kernel exp(value - shift), if float64 can hold it: many times faster than
+    in the log domain.
     """
-    if outside is None:
-        return sizes.map(lambda size: like.new_full((size,), -torch.inf))
-    return outside.map(lambda side: (side.to(like) - SAME / 2) / temperature)
 
+    matrix: SparseMatrix  # the rows or columns of this shard × all of the other side
+    shift: float | None  # None: values, for sums in the log domain
 
-class _Logs:
-    """Sums of exp(value + potential) in the log domain."""
+    @classmethod
+    def of(cls, matrix: SparseMatrix, temperature: float, shift: float | None) -> Sums:
+        values = matrix.values.double() / temperature
+        values = values if shift is None else (values - shift).exp()
+        return cls(SparseMatrix(matrix.offsets, matrix.columns, values, matrix.num_columns), shift)
 
-    def __init__(self, matrix: SparseMatrix) -> None:
-        self.by_row, self.by_column = matrix, matrix.transpose
+    def is_empty(self) -> Tensor:
+        """(rows,) bool: whether a row has no cells."""
+        return lengths(self.matrix.offsets) == 0
 
-    def log_sums(self, matrix: SparseMatrix, potentials: Tensor) -> Tensor:
-        """(rows,): the log of the sum of each row's cells; -inf for a row without cells."""
+    def logs(self, potentials: Tensor, is_empty: Tensor) -> Tensor:
+        """(rows,): the log of the sum of each row's cells; -inf for a row without cells.
+
+        Args:
+            potentials: (columns,).
+            is_empty: (columns,) bool: whether a column has no cells in any shard.
+        """
+        if self.shift is None:
+            return self._in_log_domain(potentials)
+        # The potential of an empty column must not set the scale for the others.
+        potentials = potentials.masked_fill(is_empty, -torch.inf)
+        largest = potentials.max()
+        product = self.matrix.apply((potentials - largest).exp().unsqueeze(1)).squeeze(1)
+        return product.log() + largest + self.shift
+
+    def _in_log_domain(self, potentials: Tensor) -> Tensor:
+        matrix = self.matrix
         terms = matrix.values + potentials.index_select(0, matrix.columns)
         owner = owners(matrix.offsets, len(terms))
         largest = terms.new_full((matrix.num_rows,), -torch.inf)
@@ -118,21 +88,103 @@ class _Logs:
         return sums.log() + largest
 
 
-class _Kernel(_Logs):
-    """The same sums as products with the kernel, if float64 can hold it: many times faster."""
+def row_sums(cells: Similarity, temperature: float, shift: float | None) -> Sums:
+    """The sums over the cells of each row of a shard."""
+    matrix = SparseMatrix(cells.row_offsets, cells.columns, cells.values, cells.num_entities.target)
+    return Sums.of(matrix, temperature, shift)
 
-    def __init__(self, matrix: SparseMatrix) -> None:
-        self._shift = matrix.values.max()
-        kernel = (matrix.values - self._shift).exp()
-        super().__init__(SparseMatrix(matrix.offsets, matrix.columns, kernel, matrix.num_columns))
-        # The potential of an empty row or column must not set the scale for the others.
-        self._is_empty = {
-            id(self.by_row): lengths(self.by_column.offsets) == 0,
-            id(self.by_column): lengths(self.by_row.offsets) == 0,
-        }
 
-    def log_sums(self, matrix: SparseMatrix, potentials: Tensor) -> Tensor:
-        potentials = potentials.masked_fill(self._is_empty[id(matrix)], -torch.inf)
-        largest = potentials.max()
-        product = matrix.apply((potentials - largest).exp().unsqueeze(1)).squeeze(1)
-        return product.log() + largest + self._shift
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnCells:
+    """Cells of some columns: the part of them that is in one shard of rows."""
+
+    rows: Tensor  # (cells,) int64, in the whole matrix
+    columns: Tensor  # (cells,) int64, counted from the first of these columns
+    values: Tensor  # (cells,)
+
+
+def cells_of_columns(
+    cells: Similarity, start: int, bounds: Sequence[int]
+) -> tuple[ColumnCells, ...]:
+    """The cells of a shard of rows, for each shard of columns.
+
+    Args:
+        cells: Of the rows from `start` on.
+        start: The first row.
+        bounds: Where the shards of columns begin, and where the last one ends.
+    """
+    rows = cells.rows() + start
+    if len(bounds) == 2:
+        return (ColumnCells(rows, cells.columns, cells.values),)
+    found = []
+    for begin, end in pairwise(bounds):
+        at = ((cells.columns >= begin) & (cells.columns < end)).nonzero().flatten()
+        found.append(ColumnCells(rows[at], cells.columns[at] - begin, cells.values[at]))
+    return tuple(found)
+
+
+def column_sums(
+    size: int, num_rows: int, temperature: float, shift: float | None, *parts: ColumnCells
+) -> Sums:
+    """The sums over the cells of each column of a shard.
+
+    Args:
+        size: The number of columns of the shard.
+        num_rows: Of the whole matrix.
+        temperature: T.
+        shift: As in `Sums`.
+        *parts: The columns' cells in each shard of rows.
+    """
+    columns = torch.cat([part.columns for part in parts])
+    order = columns.argsort(stable=True)
+    matrix = SparseMatrix(
+        offsets_of(columns.bincount(minlength=size)),
+        torch.cat([part.rows for part in parts])[order],
+        torch.cat([part.values for part in parts])[order],
+        num_rows,
+    )
+    return Sums.of(matrix, temperature, shift)
+
+
+def new_potentials(
+    sums: Sums, options: Tensor, is_empty: Tensor, others: Sequence[Tensor]
+) -> Tensor:
+    """(rows,) float64: log u of the rows of a shard, from log v of all columns.
+
+    Args:
+        sums: Over the cells of each row.
+        options: (rows,): the logarithms of the outside options.
+        is_empty: (columns,) bool: columns without cells.
+        others: The potentials of all columns, in parts.
+    """
+    return -torch.logaddexp(sums.logs(torch.cat(list(others)), is_empty), options)
+
+
+def outside_options(outside: Tensor | None, size: int, temperature: float) -> Tensor:
+    """(size,) float64: the logarithms of the outside options of one side; -inf for none.
+
+    The kernel is exp((S - 1) / T). Half of its constant is in the potentials of each side.
+
+    Raises:
+        InputError: An option is NaN or infinite.
+    """
+    if outside is None:
+        return torch.full((size,), -torch.inf, dtype=torch.float64)
+    if not bool(outside.isfinite().all()):
+        raise InputError("outside must be finite, but holds NaN or infinity.")
+    return (outside.double() - SAME / 2) / temperature
+
+
+def first_potentials(size: int, temperature: float) -> Tensor:
+    """(size,) float64: as in the dense form, u and v start at 1."""
+    return torch.full((size,), -SAME / 2 / temperature, dtype=torch.float64)
+
+
+def with_potentials(
+    cells: Similarity, temperature: float, own: Tensor, others: Tensor
+) -> Similarity:
+    """The cells of a shard scaled by the potentials of its rows and of all columns."""
+    scaled = cells.values.double() / temperature
+    scaled += own.index_select(0, cells.rows())
+    scaled += others.index_select(0, cells.columns)
+    return replace(cells, values=scaled.exp().float())

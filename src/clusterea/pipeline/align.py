@@ -13,6 +13,7 @@ from clusterea.pipeline.learning import Encoding, Fit, Fitted, Lesson, lessons
 from clusterea.pipeline.observer import Observer, PythonWarnings
 from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.result import AlignmentResult, Round
+from clusterea.pipeline.shard_plan import shard_plan
 from clusterea.pipeline.stages import Stages, encoder_names
 from clusterea.pipeline.store import Made, Store
 from clusterea.types import Alignment, AlignmentTask, Links, Partition, Similarity
@@ -60,6 +61,8 @@ def align(
     similarity: Made[Similarity] | None = None
     alignment: Made[Alignment] | None = None
     store = Store(workspace, observer.warn)
+    if engine is not None:
+        engine.fit(lambda shards: shard_plan(task, config, shards).worker)
     with Stages(whole, config, device, store, observer, previous, engine) as run:
         if until != "train":
             run.begin_metis([*config.samplers, *(samplers or ())])

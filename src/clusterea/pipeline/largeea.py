@@ -38,11 +38,12 @@ def largeea(
     """
     import torch
 
-    from clusterea.fusion.neighbors import search
+    from clusterea.engines import InMemory
     from clusterea.fusion.undecided import undecided
     from clusterea.graph.subtask import subtask
     from clusterea.numerics.cells import from_cells, union_of_directions
     from clusterea.samplers import Resources, sample
+    from clusterea.sharded.search import search, whole
     from clusterea.training import train
 
     nothing = task.graphs.map(lambda graph: torch.empty(graph.num_entities, 0))
@@ -61,7 +62,8 @@ def largeea(
                 device,
                 structural=part.structural,
             )
-            found = search(entities, fusion, device).map(lambda side: side.first(fusion.candidates))
+            entities, _, shards = search(InMemory(), entities, fusion, device)
+            found = whole(InMemory(), shards).map(lambda side: side.first(fusion.candidates))
             cells = union_of_directions(
                 found, entities=entities.entities, num_entities=entities.num_entities, twice=False
             )

@@ -15,6 +15,7 @@ from clusterea.numerics.block_sizes import host_memory_bound
 from clusterea.pipeline.learning import num_held_out
 from clusterea.pipeline.planned import content_widths, planned_stages
 from clusterea.pipeline.rounds import Rounds, encodings
+from clusterea.pipeline.shard_plan import CUT, shard_plan
 from clusterea.pipeline.working_memory import (
     MEBI,
     SIMILARITY_BYTES,
@@ -137,11 +138,13 @@ class Expected:
         return self.least_gpu if device.type == "cuda" else self.least_host
 
 
-def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -> Expected:
+def expected_memory(
+    task: AlignmentTask, config: Config, device: torch.device, shards: int | None = None
+) -> Expected:
     """The memory that a run takes at most, if rounds go on as long as they may.
 
     It is that of the stage with the highest peak: what is in memory when the stage begins, and what
-    it takes itself.
+    it takes itself. With several `shards`, vectors are in files, and so are the units that wait.
     """
     sizes = Sizes(task, config, device.type)
     cells = sizes.cells(fused_views(config))
@@ -150,10 +153,17 @@ def expected_memory(task: AlignmentTask, config: Config, device: torch.device) -
     if device.type == "cpu" and config.has_trained:
         base += TRAINING_BYTES
     host, gpu = [Need(base)], [Need(0)]
+    is_cut = shards is not None and shards > 1
+    if is_cut:
+        assert shards is not None
+        host.append(Need(base + shard_plan(task, config, shards).unit))
     for stage in planned_stages(task, config):
+        if is_cut and stage.kind in CUT:
+            continue
         taken = working_memory(stage, sizes)
         taken = Need(*(int(SLACK * each) for each in (taken.fixed, taken.usual, taken.least)))
-        held = 4 * stage.held * sizes.entities + SIMILARITY_BYTES * stage.similarities * cells
+        vectors = 0 if is_cut else 4 * stage.held * sizes.entities
+        held = vectors + SIMILARITY_BYTES * stage.similarities * cells
         if device.type == "cpu":
             host.append(replace(taken, fixed=base + held + taken.fixed))
         else:

@@ -129,7 +129,7 @@ class Stages:
 
     def encode_contents(self) -> None:
         """Runs the encoders of names and features, where the data have them. They see no seeds."""
-        from clusterea.training import encode_names
+        from clusterea.sharded import encode_names
 
         task, config = self._whole.value, self._config.names
         names, features = task.names, task.features
@@ -146,7 +146,7 @@ class Stages:
                 config.recipe(),
                 parents,
                 Embeddings,
-                lambda _: Embeddings(*encode_names(names, config)),
+                lambda _: Embeddings(*encode_names(names, config, engine=self._engine)),
             )
         if features is not None:
             self._contents["features"] = self._stage(
@@ -272,7 +272,8 @@ class Stages:
         return is_settled or len(rounds) - 1 + self.rounds.trained >= config.rounds
 
     def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
-        from clusterea.training import propagate, train
+        from clusterea.sharded import propagate
+        from clusterea.training import train
 
         config = replace(config, seed=config.seed + lesson.fold)
         is_trained = isinstance(config, TrainingConfig)
@@ -286,7 +287,11 @@ class Stages:
         def make(key: str) -> Embeddings:
             task = lesson.task.value
             if not isinstance(config, TrainingConfig):
-                return Embeddings(*propagate(task, config, device=self._device, progress=told))
+                return Embeddings(
+                    *propagate(
+                        task, config, device=self._device, progress=told, engine=self._engine
+                    )
+                )
             kept = self._checkpoints(key)
             return Embeddings(
                 *train(task, config, device=self._device, checkpoints=kept, progress=told)
@@ -373,7 +378,7 @@ class Stages:
             check: Whether to score a pseudo-seed only with the fold that did not train on it.
             hides: Whether the names of held-out pairs are hidden, if equal names suggested these.
         """
-        from clusterea.fusion import fuse
+        from clusterea.sharded import fuse
 
         known, task = fit.known, fit.known.value
         has_folds = any(each.lesson.left_out is not None for each in encodings)
@@ -401,6 +406,7 @@ class Stages:
                 hidden=fit.hidden if hides else NO_ENTITIES,
                 device=self._device,
                 progress=partial(self._observer.step, label),
+                engine=self._engine,
             )
             return fused.to("cpu")
 

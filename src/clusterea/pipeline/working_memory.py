@@ -126,7 +126,7 @@ def _propagation(stage: Planned, sizes: Sizes) -> Need:
     number, nodes = sizes.number, sizes.entities
     own, sketch = number * encoder.dimension, number * encoder.features
     result = 4 * encoder.features if sizes.on == "cpu" else 0
-    spread = nodes * (own + sketch + 3 * 4 * 128) + 6 * encoder.dimension * stage.pairs
+    spread = nodes * (own + sketch + 4 * 4 * 128) + 6 * encoder.dimension * stage.pairs
     each = 16 if sizes.on == "cpu" else 6
     usual, least = _block("labels", sizes.edges * encoder.features, sizes, each)
     gathered = nodes * (sketch + result)

@@ -1,9 +1,7 @@
 """Stage 1: from a task to an embedding of every entity."""
 
-from clusterea.training.label_propagation import propagate
-from clusterea.training.names import encode_names
 from clusterea.training.progress import EncoderProgress
 from clusterea.training.train import Checkpoints, train
 from clusterea.training.translation import translate
 
-__all__ = ["Checkpoints", "EncoderProgress", "encode_names", "propagate", "train", "translate"]
+__all__ = ["Checkpoints", "EncoderProgress", "train", "translate"]

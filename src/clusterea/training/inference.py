@@ -60,7 +60,7 @@ def embed(
         return normalize(encoder.readout([*kept, layer(last, start, stop)]), dim=1)
 
     last = encoder.num_layers - 1
-    runs = list(node_runs(graph, edges_per_block))
+    runs = list(node_runs(graph.offsets, edges_per_block))
     states = [fill(runs, inputs, device)]
     while len(states) <= last:
         states.append(fill(runs, partial(layer, len(states) - 1), device))

@@ -11,189 +11,263 @@ That outer product has millions of dimensions. Random projections keep its inner
 Gaussian P and Q, the mean over a dimension of (P r ⊙ Q n) · (P r′ ⊙ Q n′) is (r · r′) (n · n′). So
 each dimension of the result is an independent sketch. LightEA pairs each of 512 projections of the
 relation with 16 of the neighbor, and needs about twice the dimensions for the same accuracy.
+
+Dimensions are independent until rows are scaled, so the work is cut into slabs of `SLAB` dimensions
+and into shards of rows. The functions here do a part; `clusterea.sharded.propagate` does the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.config import PropagationConfig
-from clusterea.errors import InputError
-from clusterea.graph.union import UnionGraph, union
+from clusterea.graph.union import UnionGraph
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.rows import TILE
 from clusterea.numerics.segments import lengths, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
-from clusterea.training.node_runs import fill, node_runs
-from clusterea.training.progress import EncoderProgress
-from clusterea.types import AlignmentTask, Pair
+from clusterea.training.node_runs import node_runs
 
 SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each round
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
 HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
-LABELS_AT_ONCE = 128  # dimensions that spread together; bounds the memory beside the labels
+SLAB = 128  # dimensions of labels, or features, that one unit works on
+GPU_TILE = 1 << 17  # rows of one product on a GPU
 
 
-@torch.no_grad()
-def propagate(
-    task: AlignmentTask,
-    config: PropagationConfig,
-    *,
-    device: torch.device | str = "cpu",
-    progress: Callable[[EncoderProgress], None] | None = None,
-) -> Pair[Tensor]:
-    """Embeddings of all entities of both sides, on the host: rows of unit length.
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelEdges:
+    """What labels spread along."""
 
-    An entity that no label reaches has zeros. The labels and their projection are held once, on a
-    GPU in half precision. Bytes for each entity: 2 · (dimension + features) on a GPU,
-    4 · (dimension + 2 · features) on a CPU, with the result.
+    edges: SparseMatrix  # nodes × nodes
+    heads: SparseMatrix  # relations × nodes
+    tails: SparseMatrix  # nodes × relations
+    own: Tensor  # (nodes, 1): the weight of a node's own labels
+    scale: Tensor  # (nodes, 1)
 
-    Args:
-        task: Two graphs and the seeds.
-        config: Dimensions and rounds.
-        device: Where to compute.
-        progress: Called after every round.
-    """
-    if not task.num_seeds:
-        raise InputError("label propagation needs seeds. Got none.")
-    device = torch.empty(0, device=device).device
-    kind = torch.float16 if device.type == "cuda" else torch.float32
-    graph = union(task.graphs).to(device)
-    labels = _Labels(graph, task, config, kind)
-    neighbors = _Sketch(graph.num_nodes, config, "neighbors", device, kind)
-    relations = _Sketch(graph.num_relations, config, "relations", device, torch.float32)
-    neighbors.add(labels.of_entities)
-    for done in range(1, config.rounds + 1):
-        labels.spread()
-        neighbors.add(labels.of_entities)
-        relations.add(labels.of_relations)
-        if progress:
-            progress(EncoderProgress(1, 1, done, config.rounds + 1, None, 0))
-    del labels
-    weights = _edge_weights(graph)
-    embeddings = _aggregated(graph, weights, neighbors.rows(), relations.rows(), config)
-    if progress:
-        progress(EncoderProgress(1, 1, config.rounds + 1, config.rounds + 1, None, 0))
-    source = task.graphs.source.num_entities
-    return Pair(embeddings[:source], embeddings[source:])
-
-
-class _Labels:
-    """The labels that reached each entity and each relation: rows of unit length, or zeros."""
-
-    def __init__(
-        self, graph: UnionGraph, task: AlignmentTask, config: PropagationConfig, kind: torch.dtype
-    ) -> None:
-        device, dimension = graph.device, config.dimension
-        draw = generator(config.seed, "labels")
-        signs = torch.randint(2, (task.num_seeds, dimension), generator=draw, dtype=torch.int8)
-        drawn = (signs * 2 - 1).to(device, kind) / dimension**0.5
-        ends = torch.tensor(task.seeds).to(device) + torch.tensor(
-            [0, task.graphs.source.num_entities], device=device
-        )
-        self.of_entities = torch.zeros(graph.num_nodes, dimension, dtype=kind, device=device)
-        self.of_entities[ends[:, 0]] = self.of_entities[ends[:, 1]] = drawn
-        self.of_relations = torch.zeros(graph.num_relations, dimension, device=device)
+    @classmethod
+    def of(cls, graph: UnionGraph) -> LabelEdges:
         # Each triple counts, also if several share an edge.
         triples = lengths(graph.set_offsets).index_select(0, graph.relation_sets)
         weights = triples * _edge_weights(graph)
-        self._edges = SparseMatrix(graph.offsets, graph.neighbors, weights, graph.num_nodes)
         degrees = segment_sum(weights, graph.offsets)
-        self._own = (SELF_WEIGHT * degrees).unsqueeze(1)
-        # Without this, sums of many labels overflow half precision before they are normalized.
-        self._scale = (degrees + 1).rsqrt().unsqueeze(1)
         present = torch.ones_like(graph.incident_relations, dtype=torch.float32)
         offsets, names, count = (
             graph.incident_offsets,
             graph.incident_relations,
             graph.num_relations,
         )
-        self._heads = SparseMatrix(offsets, names, present, count).transpose
         # An entity receives the labels of a relation from its other end.
         inverse = (names + count // 2) % max(count, 1)
-        self._tails = SparseMatrix(offsets, inverse, present, count)
-
-    def spread(self) -> None:
-        """One round, in place. Dimensions are independent until rows are scaled."""
-        relations = torch.empty_like(self.of_relations)
-        squares = torch.zeros(len(self.of_entities), 1, device=relations.device)
-        for start in range(0, relations.shape[1], LABELS_AT_ONCE):
-            part = slice(start, start + LABELS_AT_ONCE)
-            own = self.of_entities[:, part].float()
-            relations[:, part] = self._heads.apply(own)
-            heard = self._edges.apply(own)
-            heard += self._own * own
-            heard += self._tails.apply(self.of_relations[:, part].contiguous())
-            heard *= self._scale
-            squares += heard.square().sum(1, keepdim=True)
-            self.of_entities[:, part] = heard.to(self.of_entities.dtype)
-        self.of_entities *= torch.where(squares > 0, squares.rsqrt(), 0).to(self.of_entities.dtype)
-        self.of_relations = normalize(relations, dim=1)
+        return cls(
+            SparseMatrix(graph.offsets, graph.neighbors, weights, graph.num_nodes),
+            SparseMatrix(offsets, names, present, count).transpose,
+            SparseMatrix(offsets, inverse, present, count),
+            (SELF_WEIGHT * degrees).unsqueeze(1),
+            # Without this, sums of many labels overflow half precision before they are normalized.
+            (degrees + 1).rsqrt().unsqueeze(1),
+        )
 
 
-class _Sketch:
-    """A random projection of the concatenated states of all rounds, without keeping the states."""
+def first_labels(
+    signs: Tensor, ends: Tensor, scale: float, bounds: Sequence[int]
+) -> tuple[Tensor, ...]:
+    """(rows, labels) of each shard: the labels of the two ends of each seed; zeros elsewhere.
 
-    def __init__(
-        self,
-        count: int,
-        config: PropagationConfig,
-        what: str,
-        device: torch.device,
-        kind: torch.dtype,
-    ) -> None:
-        self._draw = generator(config.seed, "projection", what)
-        self._shape = config.dimension, config.features
-        self._sums = torch.zeros(count, config.features, dtype=kind, device=device)
-        self._rounds = torch.zeros(
-            count, 1, device=device
-        )  # the rounds in which a row was not zero
+    Half precision on a GPU.
 
-    def add(self, states: Tensor) -> None:
-        """Adds the states of one more round."""
-        projection = torch.randn(self._shape, generator=self._draw) / self._shape[0] ** 0.5
-        self._sums.addmm_(states, projection.to(states))
-        self._rounds += (states != 0).any(1, keepdim=True)
+    Args:
+        signs: (seeds, labels): 0 or 1, on the host.
+        ends: (seeds, 2): nodes.
+        scale: Of a label.
+        bounds: Where the shards of nodes begin, and where the last one ends.
+    """
+    device = ends.device
+    kind = torch.float16 if device.type == "cuda" else torch.float32
+    labels = torch.zeros(bounds[-1], signs.shape[1], dtype=kind, device=device)
+    labels[ends[:, 0]] = labels[ends[:, 1]] = (signs * 2 - 1).to(device, kind) / scale
+    return row_parts(labels, bounds)
 
-    def rows(self) -> Tensor:
-        """(count, features): the projection, scaled as if the concatenated rows had unit length."""
-        return self._sums.mul_(self._rounds.clamp(min=1).rsqrt().to(self._sums.dtype))
+
+def spread(
+    edges: LabelEdges, of_relations: Tensor, *parts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One round for some dimensions of the labels, which are independent until rows are scaled.
+
+    Args:
+        edges: What labels spread along.
+        of_relations: (relations, labels): the labels of each relation.
+        *parts: (nodes, labels): the labels of all entities, in parts.
+
+    Returns:
+        The labels of all entities, not scaled yet; those of relations; and (nodes, 1) the sum of
+        squares of each row.
+    """
+    labels = stacked(*parts)
+    own = labels.float()
+    relations = edges.heads.apply(own)
+    heard = edges.edges.apply(own)
+    heard += edges.own * own
+    heard += edges.tails.apply(of_relations)
+    heard *= edges.scale
+    return heard.to(labels.dtype), relations, heard.square().sum(1, keepdim=True)
+
+
+def row_scales(*squares: Tensor) -> Tensor:
+    """(nodes, 1): the factors that give rows unit length, from their squares; rows of zeros stay.
+
+    Args:
+        *squares: (nodes, 1): of some dimensions each.
+    """
+    total = squares[0]
+    for each in squares[1:]:
+        total = total + each
+    return torch.where(total > 0, total.rsqrt(), 0)
+
+
+def scaled_parts(labels: Tensor, scales: Tensor, bounds: Sequence[int]) -> tuple[Tensor, ...]:
+    """The labels times the scales of their rows, in shards of rows."""
+    factors = scales.to(labels.dtype)
+    return tuple(labels[start:stop] * factors[start:stop] for start, stop in pairwise(bounds))
+
+
+def stacked(*parts: Tensor) -> Tensor:
+    """The parts, one below the other."""
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def row_parts(labels: Tensor, bounds: Sequence[int]) -> tuple[Tensor, ...]:
+    """The labels in shards of rows."""
+    return tuple(labels[start:stop] for start, stop in pairwise(bounds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """A random projection of the concatenated labels of all rounds, without keeping the labels."""
+
+    sums: Tensor  # (rows, features)
+    rounds: Tensor  # (rows, 1): the rounds in which a row was not zero
+
+
+def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketch:
+    """The sketch of some rows with the labels of one more round.
+
+    Args:
+        before: The sketch of earlier rounds; None in the first one.
+        projection: (dimension, features): random, another one in each round.
+        *parts: (rows, labels): some dimensions of the labels each.
+    """
+    first, projection = parts[0], projection.to(parts[0])
+    sums = first.new_empty(len(first), projection.shape[1])
+    rounds = torch.zeros(len(first), 1, device=first.device)
+    tile = TILE if first.device.type == "cpu" else GPU_TILE
+    for start in range(0, len(first), tile):
+        rows = slice(start, start + tile)
+        labels = torch.cat([part[rows] for part in parts], 1) if len(parts) > 1 else first[rows]
+        has_labels = (labels != 0).any(1)
+        sums[rows] = 0 if before is None else before.sums[rows]
+        # In the first round few rows have labels. The product is the largest part of the work.
+        at = has_labels.nonzero().flatten()
+        if 2 * len(at) < len(labels):
+            sums[rows].index_add_(0, at, labels[at] @ projection)
+        else:
+            sums[rows].addmm_(labels, projection)
+        rounds[rows] = has_labels.float().unsqueeze(1)
+    return Sketch(sums, rounds if before is None else before.rounds + rounds)
+
+
+def sketch_parts(sketch: Sketch, width: int) -> tuple[Tensor, ...]:
+    """(rows, width) each: the projection, scaled as if the concatenated rows had unit length."""
+    factors = sketch.rounds.clamp(min=1).rsqrt().to(sketch.sums.dtype)
+    return tuple(part * factors for part in torch.split(sketch.sums, width, dim=1))
+
+
+def projection_of(draw: torch.Generator, config: PropagationConfig) -> Tensor:
+    """(dimension, features): the random projection of one more round."""
+    drawn: Tensor = torch.randn(config.dimension, config.features, generator=draw)
+    drawn /= config.dimension**0.5
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeardEdges:
+    """The edges that embeddings are summed over."""
+
+    offsets: Tensor  # (nodes + 1,)
+    neighbors: Tensor  # (edges,)
+    relation_sets: Tensor  # (edges,)
+    weights: Tensor  # (edges,)
+
+    @classmethod
+    def of(cls, graph: UnionGraph) -> HeardEdges:
+        return cls(graph.offsets, graph.neighbors, graph.relation_sets, _edge_weights(graph))
+
+
+def set_sums(graph: UnionGraph, relations: Tensor) -> Tensor:
+    """(sets, features): the sum over the relations of each set."""
+    present = torch.ones_like(graph.set_relations, dtype=torch.float32)
+    sets = SparseMatrix(graph.set_offsets, graph.set_relations, present, graph.num_relations)
+    return sets.apply(relations)
+
+
+def heard(
+    edges: HeardEdges, of_sets: Tensor, bounds: Sequence[int], *parts: Tensor
+) -> tuple[Tensor, ...]:
+    """The sum of relation ⊙ neighbor over each node's edges: some features, in shards of rows.
+
+    Args:
+        edges: Of all nodes.
+        of_sets: (sets, features): the labels of each set of relations.
+        bounds: Where the shards begin, and where the last one ends; all shards, or some.
+        *parts: (nodes, features): the labels of all nodes, in parts.
+    """
+    labels = stacked(*parts)
+    first, last = bounds[0], bounds[-1]
+    sums = torch.empty(last - first, labels.shape[1], device=labels.device)
+    most = max(1, block_size("labels", labels.device) // labels.shape[1])
+    for begin, end in node_runs(edges.offsets[first : last + 1], most):
+        offsets = edges.offsets[first + begin : first + end + 1]
+        some = slice(int(offsets[0]), int(offsets[-1]))
+        each = labels.index_select(0, edges.neighbors[some]).float()
+        each *= of_sets.index_select(0, edges.relation_sets[some])
+        places = torch.arange(len(each), device=each.device)
+        matrix = SparseMatrix(offsets - offsets[0], places, edges.weights[some], len(each))
+        sums[begin:end] = matrix.apply(each)
+    return row_parts(sums, [each - first for each in bounds])
+
+
+def described(itself: Tensor, own: Sequence[Tensor], sums: Sequence[Tensor]) -> Tensor:
+    """(rows, features) float32 of unit length: the embeddings of a shard of rows.
+
+    Args:
+        itself: (features,): the relation of an entity to itself.
+        own: (rows, …): the labels of these rows, some features each.
+        sums: From `heard`, likewise.
+    """
+    result = torch.empty(len(own[0]), len(itself), device=itself.device)
+    tile = TILE if itself.device.type == "cpu" else GPU_TILE
+    for start in range(0, len(result), tile):
+        rows = slice(start, start + tile)
+        mine = normalize(torch.cat([part[rows] for part in own], 1).float(), dim=1)
+        total = normalize(torch.cat([part[rows] for part in sums], 1), dim=1)
+        result[rows] = normalize(total + itself * mine, dim=1)
+    return result
+
+
+def itself_of(config: PropagationConfig) -> Tensor:
+    """(features,): random signs, times the weight of an entity's own labels."""
+    draw = generator(config.seed, "projection", "itself")
+    return (torch.randint(2, (config.features,), generator=draw) * 2.0 - 1) * OWN_WEIGHT
 
 
 def _edge_weights(graph: UnionGraph) -> Tensor:
     """(edges,): the weight of each neighbor; a hub says less about the entities around it."""
     degrees = lengths(graph.offsets).clamp(min=1).float()
     return (degrees**-HUB_DAMPING).index_select(0, graph.neighbors)
-
-
-def _aggregated(
-    graph: UnionGraph,
-    weights: Tensor,
-    neighbors: Tensor,
-    relations: Tensor,
-    config: PropagationConfig,
-) -> Tensor:
-    """(nodes, features) on the host: the sum of relation ⊙ neighbor over each node's edges."""
-    present = torch.ones_like(graph.set_relations, dtype=torch.float32)
-    sets = SparseMatrix(graph.set_offsets, graph.set_relations, present, graph.num_relations)
-    names = sets.apply(relations)
-    draw = generator(config.seed, "projection", "itself")
-    itself = torch.randint(2, (config.features,), generator=draw) * 2.0 - 1
-    itself = itself.to(graph.device) * OWN_WEIGHT
-
-    def described(start: int, stop: int) -> Tensor:
-        offsets = graph.offsets[start : stop + 1]
-        edges = slice(int(offsets[0]), int(offsets[-1]))
-        heard = neighbors.index_select(0, graph.neighbors[edges]).float()
-        heard *= names.index_select(0, graph.relation_sets[edges])
-        places = torch.arange(len(heard), device=heard.device)
-        sums = SparseMatrix(offsets - offsets[0], places, weights[edges], len(heard)).apply(heard)
-        own = normalize(neighbors[start:stop].float(), dim=1)
-        return normalize(normalize(sums, dim=1) + itself * own, dim=1)
-
-    edges_at_once = max(1, block_size("labels", graph.device) // config.features)
-    return fill(list(node_runs(graph, edges_at_once)), described, torch.device("cpu"))

@@ -1,45 +1,43 @@
-"""The encoder `names`: vectors of the entities' names, from their character n-grams."""
+"""The encoder `names`: vectors of the entities' names, from their character n-grams.
+
+The functions here do a part; `clusterea.sharded.encode_names` does the whole.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from clusterea.config import NamesConfig
-from clusterea.numerics.ngrams import CodedTexts, document_counts, sketched
-from clusterea.seeding import derived_seed
-from clusterea.types import Pair, Texts
+from clusterea.numerics.ngrams import CodedTexts, Floats, sketched
+from clusterea.types import IntArray, Texts
 
 
-def encode_names(names: Pair[Texts], config: NamesConfig) -> Pair[Tensor]:
-    """(entities, dimensions) of each side, on the host: rows of unit length.
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnedTexts:
+    """The texts of consecutive entities."""
 
-    The product of two rows is about the cosine of the TF-IDF vectors of two names. Of an entity
-    with several names, it is their mean direction. An entity without a name has zeros. The result
-    does not depend on the machine or on the number of threads.
+    texts: CodedTexts
+    owners: IntArray  # (texts,), ascending: entities, counted from the first of these
+    num_entities: int
 
-    Args:
-        names: Normalized names. Rarity is counted over both sides.
-        config: The number of dimensions.
-    """
-    coded = names.map(_coded)
-    counts = sum(document_counts(side) for side in coded)
-    total = sum(len(side) for side in coded)
-    rarity = np.log((1 + total) / (1 + counts)).astype(np.float32)
-    seed = derived_seed(config.seed, "names")
-
-    def vectors(side: tuple[CodedTexts, Texts]) -> Tensor:
-        texts, owned = side
-        rows = sketched(texts, owned.owners, owned.num_entities, rarity, config.dimensions, seed)
-        return torch.from_numpy(rows)
-
-    return coded.zip(names).map(vectors)
+    def between(self, start: int, stop: int) -> OwnedTexts:
+        """Those of the entities from `start` to `stop`."""
+        first, last = np.searchsorted(self.owners, [start, stop]).tolist()
+        offsets = self.texts.offsets[first : last + 1]
+        codes = self.texts.codes[offsets[0] : offsets[-1]]
+        return OwnedTexts(
+            CodedTexts(codes, offsets - offsets[0]), self.owners[first:last] - start, stop - start
+        )
 
 
-def _coded(texts: Texts) -> CodedTexts:
+def coded(texts: Texts) -> OwnedTexts:
+    """The texts as code points."""
     space, nothing = (pa.scalar(text, pa.large_string()) for text in (" ", ""))
     padded = pc.binary_join_element_wise(space, texts.values, space, nothing)
     lengths = pc.utf8_length(padded).to_numpy()
@@ -49,4 +47,15 @@ def _coded(texts: Texts) -> CodedTexts:
         text = data.to_pybytes()[: int(pc.sum(pc.binary_length(padded)).as_py() or 0)].decode()
         codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return CodedTexts(codes, offsets)
+    return OwnedTexts(CodedTexts(codes, offsets), texts.owners, texts.num_entities)
+
+
+def rarity_of(counts: NDArray[np.int64], total: int) -> Floats:
+    """(n-grams,): the weight of each, from the number of texts that have it, and of all texts."""
+    return np.log((1 + total) / (1 + counts)).astype(np.float32)
+
+
+def name_vectors(texts: OwnedTexts, rarity: Floats, dimensions: int, seed: int) -> Tensor:
+    """(entities, dimensions): rows of unit length, or zeros."""
+    rows = sketched(texts.texts, texts.owners, texts.num_entities, rarity, dimensions, seed)
+    return torch.from_numpy(rows)

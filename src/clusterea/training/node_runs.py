@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from clusterea.graph.union import UnionGraph
 
+def node_runs(offsets: Tensor, edges_per_block: int) -> Iterator[tuple[int, int]]:
+    """Runs with at most `edges_per_block` edges and as many nodes; one node may have more edges.
 
-def node_runs(graph: UnionGraph, edges_per_block: int) -> Iterator[tuple[int, int]]:
-    """Runs with at most `edges_per_block` edges and as many nodes; one node may have more edges."""
-    offsets = graph.offsets.cpu()
+    Args:
+        offsets: (nodes + 1,): where the edges of each node begin.
+        edges_per_block: The most edges of a run, and the most nodes.
+    """
+    offsets, num_nodes = offsets.cpu(), len(offsets) - 1
     start = 0
-    while start < graph.num_nodes:
+    while start < num_nodes:
         limit = int(offsets[start]) + edges_per_block
         stop = int(torch.searchsorted(offsets, limit, right=True)) - 1
-        stop = min(max(stop, start + 1), start + edges_per_block, graph.num_nodes)
+        stop = min(max(stop, start + 1), start + edges_per_block, num_nodes)
         yield start, stop
         start = stop
 
 
 def fill(
-    runs: list[tuple[int, int]], compute: Callable[[int, int], Tensor], device: torch.device
+    runs: list[tuple[int, int]],
+    compute: Callable[[int, int], Tensor],
+    device: torch.device,
+    empty: Callable[[Sequence[int], torch.dtype], Tensor] | None = None,
 ) -> Tensor:
-    """The results of all runs in one tensor on the device."""
+    """The results of all runs in one tensor on the device; `empty` makes it, if given."""
     whole = staging = torch.empty(0)
     for start, stop in runs:
         part = compute(start, stop)
         if start == 0:
-            whole = torch.empty(runs[-1][1], *part.shape[1:], dtype=part.dtype, device=device)
+            shape = [runs[-1][1], *part.shape[1:]]
+            if empty is not None:
+                whole = empty(shape, part.dtype)
+            else:
+                whole = torch.empty(shape, dtype=part.dtype, device=device)
         if part.device == device:
             whole[start:stop] = part
             continue

@@ -11,17 +11,18 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.fusion import fuse
 from clusterea.fusion.inputs import ViewInput
-from clusterea.fusion.neighbors import search
 from clusterea.fusion.undecided import undecided
+from clusterea.sharded import fuse
 from clusterea.types import IntArray, Pair, Partition, Similarity
+from whole_runs import searched
 
 Cells = dict[tuple[int, int], float]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 # Nearest neighbors are exact, but in mini-batches ties add a little less than this to a cosine: two
 # cells that differ by less may change places.
 EXACT, TIED = 1e-6, 1e-4
+ALL_CANDIDATES: dict[str, Any] = {"views": ("local", "sinkhorn"), "outside": "neighbors"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Problem:
         ]
         return np.asarray(sum(products), dtype=np.float64)
 
-    def fuse(self, config: FusionConfig, *, block_cells: int | None = None) -> Similarity:
+    def fuse(self, config: FusionConfig, **options: Any) -> Similarity:
         return fuse(
             self.encodings,
             self.partitions,
@@ -56,7 +57,7 @@ class Problem:
             self.keys,
             config,
             shares=self.shares,
-            block_cells=block_cells,
+            **options,
         )
 
     def free(self) -> Pair[list[int]]:
@@ -125,11 +126,36 @@ def with_encoders(
     return replace(given, more=more, shares=shares)
 
 
+def renumbered(given: Problem, new: Pair[IntArray]) -> Problem:
+    """The same, where entity i of a side is number new[i]."""
+
+    def moved(values: Any, numbers: IntArray) -> Any:
+        result = values.clone() if isinstance(values, torch.Tensor) else values.copy()
+        result[numbers] = values
+        return result
+
+    return Problem(
+        given.embeddings.zip(new).map(lambda side: moved(*side)),
+        [
+            Partition(each.labels.zip(new).map(lambda side: moved(*side)), each.num_batches)
+            for each in given.partitions
+        ],
+        links_renumbered(given.seeds, new),
+        given.keys.zip(new).map(lambda side: moved(*side)),
+        [each.zip(new).map(lambda side: moved(*side)) for each in given.more],
+        given.shares,
+    )
+
+
+def links_renumbered(links: IntArray, new: Pair[IntArray]) -> IntArray:
+    return np.stack([new.source[links[:, 0]], new.target[links[:, 1]]], 1)
+
+
 def view_input(given: Problem, config: FusionConfig) -> ViewInput:
     """What a view is given, without graphs and outside options."""
     device = given.embeddings.source.device
-    entities = undecided(given.encodings, given.seeds, given.keys, config.seed)
-    found = search(entities, config, device)
+    entities = undecided(given.encodings, given.seeds, given.keys, config.seed).read()
+    found = searched(entities, config, device)
     return ViewInput(
         entities, found, None, given.partitions, given.seeds, None, config, device, None, None
     )

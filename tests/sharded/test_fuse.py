@@ -5,31 +5,54 @@ from __future__ import annotations
 import sys
 import weakref
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from cut_engines import CUTS, cutting, small_tiles
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from clusterea.config import FusionConfig
+from clusterea.engines import Engine, InMemory
+from clusterea.errors import InputError
+from clusterea.evaluation import evaluate
+from clusterea.fusion import VIEWS
+from clusterea.fusion.global_view import global_view
+from clusterea.fusion.inputs import ViewInput
+from clusterea.fusion.trust import Trust
+from clusterea.fusion.views import View
+from clusterea.matching import match
+from clusterea.sharded import fuse
+from clusterea.sharded import shards as shards_module
+from clusterea.sharded.search import search
+from clusterea.types import (
+    NO_ENTITIES,
+    NO_LINKS,
+    Alignment,
+    IntArray,
+    Metrics,
+    Names,
+    Pair,
+    Partition,
+    Similarity,
+)
 from dense_fusion import (
+    ALL_CANDIDATES,
     Problem,
     assert_cells,
     cells_of,
     dense_fuse,
+    links_renumbered,
     problem,
     quick,
+    renumbered,
     with_encoders,
 )
-
-from clusterea.config import FusionConfig
-from clusterea.errors import InputError
-from clusterea.evaluation import evaluate
-from clusterea.fusion import VIEWS, fuse
-from clusterea.fusion.global_view import global_view
-from clusterea.fusion.inputs import ViewInput
-from clusterea.fusion.undecided import Undecided, undecided
-from clusterea.fusion.views import View
-from clusterea.matching import match
-from clusterea.types import Alignment, IntArray, Metrics, Names, Pair, Partition, Similarity
+from small_graphs import random_pair
 
 LOCAL, COSINE = ("local",), ("local-cosine",)
 WITHOUT_SINKHORN = ("local-cosine", "global")
@@ -57,7 +80,6 @@ SWITCHES: list[dict[str, Any]] = [
     {"views": EVERY, "outside": "neighbors", "candidates": 1000},
     {"views": EVERY, "outside": "neighbors", "candidates": 1},
 ]
-ALL_CANDIDATES: dict[str, Any] = {"views": ("local", "sinkhorn"), "outside": "neighbors"}
 
 
 class TestTwin:
@@ -185,7 +207,7 @@ class TestResult:
             progress=lambda *call: calls.append(call),
         )
         assert calls == [
-            ("nearest neighbors", 1, 1),
+            ("nearest neighbors", 1000, 1000),
             *(("mini-batches of sampler 1 of 2", done, 3) for done in (1, 2, 3)),
             *(("mini-batches of sampler 2 of 2", done, 3) for done in (1, 2, 3)),
         ]
@@ -248,31 +270,6 @@ class TestExtremes:
 
 
 # -- ids -----------------------------------------------------------------------------------------
-
-
-def renumbered(given: Problem, new: Pair[IntArray]) -> Problem:
-    """The same, where entity i of a side is number new[i]."""
-
-    def moved(values: Any, numbers: IntArray) -> Any:
-        result = values.clone() if isinstance(values, torch.Tensor) else values.copy()
-        result[numbers] = values
-        return result
-
-    return Problem(
-        given.embeddings.zip(new).map(lambda side: moved(*side)),
-        [
-            Partition(each.labels.zip(new).map(lambda side: moved(*side)), each.num_batches)
-            for each in given.partitions
-        ],
-        links_renumbered(given.seeds, new),
-        given.keys.zip(new).map(lambda side: moved(*side)),
-        [each.zip(new).map(lambda side: moved(*side)) for each in given.more],
-        given.shares,
-    )
-
-
-def links_renumbered(links: IntArray, new: Pair[IntArray]) -> IntArray:
-    return np.stack([new.source[links[:, 0]], new.target[links[:, 1]]], 1)
 
 
 def through(
@@ -390,16 +387,133 @@ class TestViews:
         kept: list[weakref.ref[torch.Tensor]] = []
         alive: list[bool] = []
 
-        def watched(*arguments: Any) -> Undecided:
-            found = undecided(*arguments)
-            kept.extend(weakref.ref(side) for side in found.vectors)
+        def watched(*arguments: Any) -> Any:
+            found = search(*arguments)
+            kept.extend(weakref.ref(rows) for side in found[1] for rows in side.refs)
             return found
 
         def view(given: ViewInput) -> Similarity:
             alive.extend(vectors() is not None for vectors in kept)
             return global_view(given)
 
-        monkeypatch.setattr(sys.modules["clusterea.fusion.fuse"], "undecided", watched)
+        monkeypatch.setattr(sys.modules["clusterea.sharded.fuse"], "search", watched)
         monkeypatch.setitem(VIEWS, "global", View(view))
         problem(0, num_batches=2).fuse(quick(views=views))
         assert alive == [False, False]
+
+
+# -- shards --------------------------------------------------------------------------------------
+
+
+EVERYTHING: dict[str, Any] = {
+    "views": ("local", "support", "global"),
+    "csls": True,
+    "outside": "neighbors",
+}
+CUT_SWITCHES: list[dict[str, Any]] = [
+    EVERYTHING,
+    EVERYTHING | {"search": "approximate", "search_compared": 20},
+    {"views": ("sinkhorn",), "csls": False, "outside": "best", "hubness_neighbors": 9},
+    {"views": ("support",), "csls": False, "search": "approximate", "search_compared": 5},
+    {"views": ("local-cosine", "sinkhorn"), "sinkhorn_temperature": 2e-3},
+]
+
+
+def fused(config: FusionConfig, engine: Engine, **changes: Any) -> Similarity:
+    """Two encoders, names, hidden, rejected and structural entities."""
+    given = with_encoders(problem(0, (170, 140), num_seeds=20), [9], [0.6, 0.4])
+    names = with_encoders(problem(0, (170, 140)), [8], seed=7).more
+    free = given.free()
+    options: dict[str, Any] = {
+        "shares": given.shares,
+        "graphs": Pair(*given.embeddings.map(len)).map(
+            lambda size: random_pair(size, entities=size, triples=4 * size).source
+        ),
+        "structural": free.map(lambda side: np.array(side[:3])),
+        "contents": names,
+        "trust": Trust(
+            torch.linspace(0, 1, 10).double().unsqueeze(0),
+            torch.linspace(0, 3, 10).square().double().unsqueeze(0),
+        ),
+        "hidden": free.map(lambda side: np.array(side[10:15])),
+        "rejected": np.stack([np.repeat(free.source[5:15], 30), np.tile(free.target[5:35], 10)], 1),
+    }
+    return fuse(
+        given.encodings,
+        given.partitions,
+        given.seeds,
+        given.keys,
+        config,
+        engine=engine,
+        **(options | changes),
+    )
+
+
+class TestShards:
+    @CUTS
+    @pytest.mark.parametrize("switches", CUT_SWITCHES, ids=str)
+    def test_same_bytes(
+        self,
+        switches: dict[str, Any],
+        shards: int,
+        is_out_of_core: bool,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        small_tiles(monkeypatch)
+        config = quick(**switches)
+        wanted = fused(config, InMemory(1))
+        with cutting(shards, is_out_of_core, tmp_path) as engine:
+            same(fused(config, engine), wanted)
+
+    def test_all_that_is_given_matters(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        small_tiles(monkeypatch)
+        config, engine = quick(**EVERYTHING), InMemory(3)
+        whole = cells_of(fused(config, engine))
+        for change in (
+            {"rejected": NO_LINKS},
+            {"trust": None},
+            {"hidden": NO_ENTITIES},
+            {"structural": NO_ENTITIES},
+            {"shares": [0.5, 0.5]},
+        ):
+            assert cells_of(fused(config, engine, **change)) != whole
+
+    @settings(max_examples=40)
+    @drawn(
+        sizes=st.tuples(*[st.sampled_from([6, 7, 9, 20, 33])] * 2),
+        views=st.sampled_from([("sinkhorn",), ("local", "global"), ("local", "support")]),
+        search=st.sampled_from(["exact", "approximate"]),
+        tile=st.sampled_from([1, 3, 8, 64]),
+        shards=st.integers(2, 9),
+        num_zeros=st.sampled_from([0, 3, 40]),
+    )
+    def test_cuts_of_any_size(
+        self,
+        sizes: tuple[int, int],
+        views: tuple[str, ...],
+        search: Any,
+        tile: int,
+        shards: int,
+        num_zeros: int,
+    ) -> None:
+        """With six seeds, a side may have nobody left, or one entity."""
+        given = problem(0, sizes, num_seeds=6)
+        given.embeddings.source[:num_zeros] = 0.0
+        graphs = Pair(*sizes).map(
+            lambda size: random_pair(size, entities=size, triples=2 * size).source
+        )
+        config = quick(
+            views=views, search=search, search_compared=3, outside="neighbors", csls=False
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            small_tiles(patch, tile)
+            wanted = given.fuse(config, graphs=graphs, engine=InMemory(1))
+            same(given.fuse(config, graphs=graphs, engine=InMemory(shards)), wanted)
+
+    def test_the_number_of_shards_may_be_left_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        small_tiles(monkeypatch)
+        config = quick(**EVERYTHING)
+        wanted = fused(config, InMemory(1))
+        monkeypatch.setattr(shards_module, "ROWS_OF_SHARD", 40)
+        same(fused(config, InMemory()), wanted)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from cut_engines import CUTS, cutting, small_tiles
 
 from clusterea.config import NamesConfig
 from clusterea.numerics import ngrams
-from clusterea.training import encode_names
+from clusterea.sharded import encode_names
 from clusterea.types import Pair, Texts
 
 CONFIG = NamesConfig(dimensions=256)
@@ -123,3 +126,19 @@ def test_a_slice_of_texts_is_read_from_its_start() -> None:
     found = encode_names(Pair(part, other), CONFIG)
     assert torch.equal(found.source, found.target)
     assert found.source.any(1).all()
+
+
+@CUTS
+def test_shards_change_no_byte(
+    shards: int,
+    is_out_of_core: bool,
+    names: Pair[Texts],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    small_tiles(monkeypatch)
+    wanted = encode_names(names, CONFIG)
+    with cutting(shards, is_out_of_core, tmp_path) as engine:
+        found = encode_names(names, CONFIG, engine=engine)
+    assert found.source.equal(wanted.source)
+    assert found.target.equal(wanted.target)

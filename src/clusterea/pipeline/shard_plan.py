@@ -1,0 +1,116 @@
+"""What the units of a run take: memory of a worker, and the bytes that units make for others.
+
+Each function counts the largest tensors of its units, as `working_memory` does for whole stages.
+`benchmarks/cluster.py` measures both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clusterea.config import Config, PropagationConfig
+from clusterea.numerics.block_sizes import BLOCK_SIZES, FOLLOWING
+from clusterea.pipeline.planned import Planned, planned_stages
+from clusterea.pipeline.working_memory import (
+    BATCH_SHARE,
+    CELL_BYTES,
+    MEBI,
+    SIMILARITY_BYTES,
+    SPARE,
+    Sizes,
+    largest_batch_of,
+)
+from clusterea.types import AlignmentTask
+
+SLAB, TILE = 128, 1024  # see `training.label_propagation` and `numerics.rows`
+IDLE_BYTES = 190 * MEBI  # of a worker: interpreter and libraries
+UNION_BYTES = 220  # of a triple, while both graphs are made one
+EDGE_BYTES = 130  # of a triple, in the graphs that units take
+SUMS_BYTES = 76  # of a cell that Sinkhorn's units make: it is held by rows and by columns
+SLACK = 1.12  # memory that is freed is not free at once
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """Expected sizes of a run in so many shards."""
+
+    shards: int
+    unit: int  # bytes of private memory that a unit takes, at most
+    exchanged: int  # bytes that units make for other units
+
+    @property
+    def worker(self) -> int:
+        """Bytes of private memory of a process that runs units."""
+        return IDLE_BYTES + self.unit
+
+
+def shard_plan(task: AlignmentTask, config: Config, shards: int) -> ShardPlan:
+    """What the units of a run take if its work is cut into so many shards."""
+    sizes = Sizes(task, config, "cpu")
+    found = [
+        CUT[stage.kind](stage, sizes, shards)
+        for stage in planned_stages(task, config)
+        if stage.kind in CUT
+    ]
+    units, made = zip(*found, strict=True) if found else ((0,), (0,))
+    return ShardPlan(shards, int(SLACK * max(units)), sum(made))
+
+
+def _rows(size: int, shards: int) -> int:
+    """The rows of the largest shard."""
+    tiles = -(-size // TILE)
+    return min(size, -(-tiles // shards) * TILE)
+
+
+def _propagation(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
+    encoder = stage.encoder
+    assert isinstance(encoder, PropagationConfig)
+    nodes, triples = sizes.entities, sizes.edges // 2
+    wide, features = 4 * encoder.dimension, 4 * encoder.features
+    slab = 4 * 4 * SLAB * nodes  # the labels, what is heard, its parts and squares
+    rows = _rows(nodes, shards) * 2 * features + TILE * (wide + features)
+    spread = 3 * wide * encoder.rounds + wide  # labels: raised, scaled, and the first ones
+    sketched = features * (encoder.rounds + 1) + 3 * features  # parts, sums, embeddings
+    return (
+        max(UNION_BYTES * triples, slab, rows),
+        nodes * (spread + sketched) + EDGE_BYTES * triples,
+    )
+
+
+def _fusion(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
+    config = sizes.config.fusion.on("cpu")
+    source, target = sizes.free
+    both, largest = source + target, max(source, target)
+    row = 4 * (stage.structure + stage.contents)
+    count = max(config.candidates, config.hubness_neighbors)
+    own = _rows(largest, shards)
+    cells = sizes.cells()
+    best = 8 * (count + SPARE)
+    block = 8 * BLOCK_SIZES["nearest"]["cpu"]
+    gathered = FOLLOWING["gathered"] * BLOCK_SIZES["gathered"]["cpu"]
+    if config.search == "approximate":
+        search = block + own * 2 * best + row * min(largest, config.search_compared)
+        search += FOLLOWING["joined"] * BLOCK_SIZES["joined"]["cpu"]
+    else:
+        search = block + gathered + own * (row + 2 * best) + 2 * best * largest
+    evidence = min(6 * own * sizes.degree, BLOCK_SIZES["evidence"]["cpu"])
+    normalized = CELL_BYTES * cells // shards + int(FOLLOWING["evidence"] * evidence)
+    found = SIMILARITY_BYTES * count * both
+    chosen = best * (source + shards * target) if config.search != "approximate" else 0
+    rounds = 1 + config.support_rounds
+    potentials = 2 * 8 * both * config.sinkhorn_rounds
+    made = row * both + 2 * found + chosen + rounds * (SUMS_BYTES * cells + potentials)
+    batch = 0
+    if sizes.config.samplers and any(name.startswith("local") for name in config.views):
+        rows, columns = largest_batch_of(sizes.task, sizes.config.sampling)
+        batch = int(BATCH_SHARE * 8 * rows * columns) + 3 * row * (rows + columns)
+        made += row * both * len(sizes.config.samplers)
+    return max(search, normalized, batch), made
+
+
+# The stages that are cut, and what gives the bytes of a unit and those that units make.
+CUT: dict[str, Callable[[Planned, Sizes, int], tuple[int, int]]] = {
+    "propagation": _propagation,
+    "fusion": _fusion,
+}
