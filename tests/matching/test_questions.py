@@ -39,7 +39,11 @@ class Problem:
         return Alignment(links, sure, Pair(NOBODY, NOBODY))
 
     def ask(
-        self, count: int, answers: Sequence[Answer] = (), random_share: float = 0.25
+        self,
+        count: int,
+        answers: Sequence[Answer] = (),
+        random_share: float = 0.25,
+        pending: Sequence[Question] = (),
     ) -> list[Question]:
         return questions(
             sparse(self.dense),
@@ -47,6 +51,7 @@ class Problem:
             self.task,
             count,
             answers=answers,
+            pending=pending,
             random_share=random_share,
         )
 
@@ -167,6 +172,22 @@ def test_a_longer_list_begins_with_the_shorter(seed: int, one: int, other: int) 
     made = problem(seed, steps=3)
     one, other = sorted([one, other])
     assert made.ask(other)[:one] == made.ask(one)
+
+
+@given(st.integers(0, 1000), st.integers(0, 12))
+def test_pending_questions_are_not_asked_again(seed: int, count: int) -> None:
+    """What follows them is what would follow in one list."""
+    made = problem(seed, steps=3)
+    pending = made.ask(count)
+    assert made.ask(10, pending=pending) == made.ask(count + 10)[count:]
+
+
+def test_pending_questions_may_be_decided_meanwhile() -> None:
+    made = problem(3)
+    pending = made.ask(5)
+    first = pending[0]
+    left = made.ask(100, [Answer(first.source, first.target, "same")], pending=pending)
+    assert not {each.source for each in left} & {each.source for each in pending}
 
 
 @given(st.integers(0, 1000))

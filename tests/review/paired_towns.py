@@ -10,7 +10,7 @@ import torch
 from clusterea.config import preset
 from clusterea.pipeline.result import AlignmentResult
 from clusterea.pipeline.store import Made
-from clusterea.review.session import Precision, Session
+from clusterea.review.session import Ask, Precision, Session
 from clusterea.types import (
     Alignment,
     AlignmentTask,
@@ -115,6 +115,7 @@ def session_on(
     log: Memory,
     *,
     questions: Sequence[Question] = QUESTIONS,
+    ask: Ask | None = None,
     blind: bool = False,
     precision: Precision | None = None,
 ) -> Session:
@@ -122,7 +123,7 @@ def session_on(
     return Session(
         result,
         log,
-        lambda count, answers: list(questions[:count]),
+        ask or (lambda count, answers, pending: list(questions[:count])),
         lambda answers: judged,
         author="ada",
         blind=blind,

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from threading import Event
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from paired_towns import (
 
 from clusterea.errors import InputError
 from clusterea.review.session import Precision
-from clusterea.types import Answer
+from clusterea.types import Answer, Question
 
 
 def pair_of(view: dict[str, Any] | None) -> tuple[int, int] | None:
@@ -138,6 +140,65 @@ def test_answers_of_others_are_not_asked_again() -> None:
     log.append(Answer(None, LYON, "none", "bob"))
     # Senna is the counterpart of Paris, so no question about it is left.
     assert session.next() is None
+
+
+class Asker:
+    """Chooses from the questions. What is chosen ahead comes when `may_go` is set."""
+
+    def __init__(self) -> None:
+        self.may_go = Event()
+        self.calls: list[tuple[int, int]] = []  # answers, and pending questions
+
+    def __call__(
+        self, count: int, answers: Sequence[Answer], pending: Sequence[Question]
+    ) -> list[Question]:
+        self.calls.append((len(answers), len(pending)))
+        if pending:
+            assert self.may_go.wait(60)
+        done = {(each.source, each.target) for each in answers}
+        done |= {(each.source, each.target) for each in pending}
+        return [each for each in QUESTIONS if (each.source, each.target) not in done][:count]
+
+
+def test_nobody_waits_for_the_next_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterea.review.session.BLOCK", 2)
+    monkeypatch.setattr("clusterea.review.session.AHEAD", 1)
+    ask = Asker()
+    session = session_on(towns(), Memory(), ask=ask)
+    assert pair_of(session.next()) == (SEINE, RHONE)
+    session.answer((SEINE, RHONE), "different")
+    assert pair_of(session.next()) == (PARIS, PARIS)  # the block that begins here is not chosen yet
+    assert pair_of(session.next()) == (PARIS, PARIS)
+    ask.may_go.set()
+    session.answer((PARIS, PARIS), "different")
+    assert pair_of(session.next()) == (LYON, LYON)
+    assert ask.calls == [(0, 0), (1, 1)]
+
+
+def test_what_was_chosen_ahead_may_be_answered_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterea.review.session.BLOCK", 1)
+    ask, log = Asker(), Memory()
+    ask.may_go.set()
+    session = session_on(towns(), log, ask=ask)
+    assert pair_of(session.next()) == (SEINE, RHONE)  # and Paris is chosen ahead
+    log.append(Answer(SEINE, RHONE, "unsure", "bob"), Answer(PARIS, PARIS, "different", "bob"))
+    assert pair_of(session.next()) == (LYON, LYON)
+    assert ask.calls[:3] == [(0, 0), (0, 1), (2, 0)]
+
+
+def test_a_failed_choice_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterea.review.session.BLOCK", 1)
+
+    def ask(count: int, answers: Sequence[Answer], pending: Sequence[Question]) -> list[Question]:
+        if pending:
+            raise RuntimeError("no memory")
+        return QUESTIONS[:count]
+
+    session = session_on(towns(), Memory(), ask=ask)
+    session.next()
+    session.answer((SEINE, RHONE), "unsure")
+    with pytest.raises(RuntimeError, match="no memory"):
+        session.next()
 
 
 def test_another_candidate_also_rejects_the_pair() -> None:

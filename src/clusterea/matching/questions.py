@@ -62,6 +62,7 @@ def questions(
     count: int,
     *,
     answers: Sequence[Answer] = (),
+    pending: Sequence[Question] = (),
     random_share: float = RANDOM_SHARE,
     seed: int = 0,
 ) -> list[Question]:
@@ -80,6 +81,7 @@ def questions(
         task: The graphs. Entities of seeds, and those that are never linked, are not asked about.
         count: Most questions.
         answers: What was answered. A pair that these decide, or are unsure of, is not asked again.
+        pending: Questions that will be asked before these. They are not asked again.
         random_share: The share of random questions, in [0, 1].
         seed: Of the random order.
     """
@@ -99,9 +101,10 @@ def questions(
     options, value, ranks = options.take(order), value[order], ranks[order]
     is_reserved = options.is_link & (ranks < random_share * 2.0**64)
     choice = _Choice(options, np.where(is_reserved, NEVER, value), neighbors, task.num_entities)
+    choice.leave_out(pending)
     links = options.is_link.nonzero()[0]
     sample = iter(links[ranks[links].argsort(kind="stable")].tolist())
-    since = _answers_since_random(answers)
+    since = _since_random([*answers, *pending])
     return list(_interleaved(choice, sample, count, Fraction(random_share), since))
 
 
@@ -209,6 +212,12 @@ class _Choice:
         """The first of the positions that was not asked."""
         return next((at for at in positions if not self._is_asked[at]), None)
 
+    def leave_out(self, pending: Sequence[Question]) -> None:
+        """Counts these as asked."""
+        for at in self._of_source[[each.source for each in pending]].tolist() if pending else ():
+            if at >= 0:
+                self.ask(at, is_random=False)
+
     def ask(self, at: int, *, is_random: bool) -> Question:
         """The question. It is not chosen again, nor is another with the same target."""
         options, value = self._options, self._value
@@ -250,7 +259,7 @@ def _interleaved(
         yield choice.ask(at, is_random=is_random)
 
 
-def _answers_since_random(answers: Sequence[Answer]) -> int:
-    """How many answers came after the last random one."""
-    randoms = [at for at, each in enumerate(answers, start=1) if each.is_random]
-    return len(answers) - (randoms[-1] if randoms else 0)
+def _since_random(asked: Sequence[Answer | Question]) -> int:
+    """How many came after the last random one."""
+    randoms = [at for at, each in enumerate(asked, start=1) if each.is_random]
+    return len(asked) - (randoms[-1] if randoms else 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from clusterea.pipeline import AlignmentResult
 
 BLOCK = 100  # questions that are chosen at once
+AHEAD = 25  # questions that are left when the next block is chosen, so that nobody waits for it
 MORE = 20  # answers, of which the progress says what they would change
 FEW = 20  # answers about random links, below which precision is not told
 HARDLY = 0.01  # a change of precision's interval that is not worth more answers
@@ -51,7 +53,8 @@ class Precision:
     later_half_width: float  # of the interval, after MORE answers about random links
 
 
-Ask: TypeAlias = Callable[[int, Sequence[Answer]], list[Question]]  # count, answers so far
+# The count, answers so far, and questions that will be asked before.
+Ask: TypeAlias = Callable[[int, Sequence[Answer], Sequence[Question]], list[Question]]
 Judge: TypeAlias = Callable[[Sequence[Answer]], Precision]
 
 
@@ -83,6 +86,8 @@ class Session:
             result.named, result.alignment, result.similarity, self._context, blind=blind
         )
         self._queue: list[Question] = []
+        self._worker = ThreadPoolExecutor(1)
+        self._ahead: Future[list[Question]] | None = None  # the next block
         self._asked: dict[Pairing, Question] = {}
         self._given: list[tuple[Question, tuple[Answer, ...], Decisions]] = []
 
@@ -98,13 +103,25 @@ class Session:
         for number, each in enumerate(self._queue):
             if (each.source, each.target) == after:
                 begin = number + 1
-        question = self._open(self._queue[begin:])
-        if question is None:
-            more = self._ask(BLOCK, self._log.answers)
-            question = self._open([each for each in more if (each.source, each.target) != after])
-            if question is not None:
-                self._queue = more
-        return None if question is None else self._shown(question)
+        left = self._open(self._queue[begin:])
+        if not left:
+            for block in self._blocks():
+                left = self._open([each for each in block if (each.source, each.target) != after])
+                if left:
+                    self._queue = block
+                    break
+        if not left:
+            return None
+        if len(left) <= AHEAD and self._ahead is None:
+            self._ahead = self._worker.submit(self._ask, BLOCK, self._log.answers, left)
+        return self._shown(left[0])
+
+    def _blocks(self) -> Iterator[list[Question]]:
+        """The block that was chosen ahead, then one by the newest answers."""
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            yield ahead.result()
+        yield self._ask(BLOCK, self._log.answers, ())
 
     def look(self, source: int, target: int) -> View:
         """Two entities as a question shows them, to compare another candidate."""
@@ -113,20 +130,21 @@ class Session:
         self._follow()
         return self._views.pair(source, target)
 
-    def _open(self, questions: Sequence[Question]) -> Question | None:
-        """The first that is not answered yet, by whomever."""
+    def _open(self, questions: Sequence[Question]) -> list[Question]:
+        """Those that are not answered yet, by whomever."""
         if not questions:
-            return None
+            return []
         said = _last(self._log.answers)
         decisions = self._log.decisions
         sources = {*decisions.accepted[:, 0].tolist(), *decisions.alone.source.tolist()}
         targets = {*decisions.accepted[:, 1].tolist(), *decisions.alone.target.tolist()}
-        for each in questions:
+
+        def is_open(each: Question) -> bool:
             before = said.get((each.source, each.target))
             is_said = before is not None and before.verdict != "undone"
-            if not is_said and each.source not in sources and each.target not in targets:
-                return each
-        return None
+            return not is_said and each.source not in sources and each.target not in targets
+
+        return [*filter(is_open, questions)]
 
     def _shown(self, question: Question) -> View:
         self._follow()
@@ -302,9 +320,15 @@ def open_session(
     log = DecisionLog(folder / DECISIONS, result.named.names, result.named.labels)
     log.prepare()
 
-    def ask(count: int, answers: Sequence[Answer]) -> list[Question]:
+    def ask(count: int, answers: Sequence[Answer], pending: Sequence[Question]) -> list[Question]:
         return questions(
-            result.similarity, alignment, result.task, count, answers=answers, seed=seed
+            result.similarity,
+            alignment,
+            result.task,
+            count,
+            answers=answers,
+            pending=pending,
+            seed=seed,
         )
 
     def judge(answers: Sequence[Answer]) -> Precision:
