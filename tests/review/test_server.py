@@ -191,6 +191,12 @@ def test_a_failure_is_told_to_the_page() -> None:
     assert failed.json() == {"error": "the server failed; its terminal says why."}
 
 
+def test_small_packets_are_sent_at_once() -> None:
+    """asyncio turns off Nagle's algorithm only for sockets whose protocol is named."""
+    with bound(None) as place:
+        assert place.proto == socket.IPPROTO_TCP
+
+
 def test_a_port_in_use_is_told() -> None:
     with bound(None) as taken:
         port = taken.getsockname()[1]
