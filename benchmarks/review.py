@@ -129,6 +129,22 @@ def hits(result: AlignmentResult, links: IntArray) -> float:
     return 100 * result.evaluate(links).test_candidates.source.hits[1]
 
 
+def calibration(result: AlignmentResult, person: Person) -> Record:
+    """How many links there are, their precision and mean confidence, and the calibration error."""
+    links, sure = result.alignment.links.tolist(), result.alignment.confidence.double().numpy()
+    can_tell = np.array([s in person.partner or t in person.owner for s, t in links])
+    right = np.array([person.partner.get(s) == t for s, t in links])[can_tell]
+    sure = sure[can_tell]
+    bins = np.minimum((10 * sure).astype(int), 9)
+    apart = [abs(float((right - sure)[bins == each].sum())) for each in range(10)]
+    return {
+        "links": len(links),
+        "precision": float(right.mean()),
+        "confidence": float(sure.mean()),
+        "error": sum(apart) / len(sure),
+    }
+
+
 def undecided(links: IntArray, answers: Sequence[Answer]) -> IntArray:
     """The links of entities that no answer was about."""
     ends = ([each.source for each in answers], [each.target for each in answers])
@@ -158,15 +174,16 @@ def measure_answers(data: Path | None, own: Record) -> Record:
     few, many = (read(data, own["pair"], count, own["seed"]) for count in (FEW, FEW + MORE))
     person = Person.of(np.concatenate([few.task.seeds, few.test_links]))
     run = aligner(own)
-    first = result = run(few)
     answers: list[Answer] = []
     path: list[list[float]] = []
-    for _ in range(ANSWERS // BLOCK):
-        answers += asked(result, person, BLOCK, answers)
-        result = run(few, answers)
-        path.append(
-            [len(result.task.seeds) - FEW, hits(result, undecided(many.test_links, answers))]
-        )
+    with tempfile.TemporaryDirectory() as scratch:  # each run goes on from the one before
+        first = result = run(few, answers, Path(scratch))
+        for _ in range(ANSWERS // BLOCK):
+            answers += asked(result, person, BLOCK, answers)
+            result = run(few, answers, Path(scratch))
+            path.append(
+                [len(result.task.seeds) - FEW, hits(result, undecided(many.test_links, answers))]
+            )
     judges = undecided(many.test_links, answers)
     return {
         "before": hits(first, judges),
@@ -175,6 +192,7 @@ def measure_answers(data: Path | None, own: Record) -> Record:
         "path": path,
         "answers": counted(answers),
         "judges": len(judges),
+        "calibration": calibration(result, person),
     }
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.data.synthetic.words import draw_words
@@ -326,6 +327,17 @@ class TestReview:
         links = np.array([[0, 10], [1, 11], [2, 12]])
         answers = [Answer(0, 14, "different"), Answer(None, 12, "none")]
         assert benchmarks["review"].undecided(links, answers).tolist() == [[1, 11]]
+
+    def test_calibration(self, benchmarks: dict[str, ModuleType]) -> None:
+        """Of the links that the person can tell: two in one bin, and a sure one that is wrong."""
+        review = benchmarks["review"]
+        links = torch.tensor([[0, 10], [1, 12], [2, 11], [3, 13]])
+        found = SimpleNamespace(links=links, confidence=torch.tensor([0.5, 0.5, 1.0, 0.9]))
+        person = review.Person.of(np.array([[0, 10], [1, 11]]))
+        told = review.calibration(SimpleNamespace(alignment=found), person)
+        assert (told["links"], told["precision"]) == (4, pytest.approx(1 / 3))
+        assert told["confidence"] == pytest.approx(2 / 3)
+        assert told["error"] == pytest.approx(1 / 3)
 
     def test_bars(self, benchmarks: dict[str, ModuleType]) -> None:
         own = {"pair": "p", "preset": "fast", "settings": []}

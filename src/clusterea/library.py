@@ -207,7 +207,7 @@ def align(
         shards: Parts that the work is cut into. More take less memory; on one machine, parts that
             wait are on disk.
         run: A folder for the files of `clusterea align --out`; a second call continues the run.
-            With new decisions, it is a warm restart: what was trained is kept.
+            With new decisions, it is a warm restart: it goes on from what the last run learned.
         overwrite: Remove the run in the folder, and start over.
         observer: Gets progress and warnings. Without one, warnings are Python warnings.
     """

@@ -16,7 +16,7 @@ import clusterea
 from clusterea.config import Config, preset
 from clusterea.errors import InputError
 from clusterea.pipeline import AlignmentResult, align, find_previous, load_run, run_in_folder
-from clusterea.pipeline.learning import fits
+from clusterea.pipeline.learning import FEWEST_SEEDS, fits
 from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.store import Made
 from clusterea.training.losses import rejected_loss
@@ -223,9 +223,53 @@ class TestWarm:
         config = in_rounds("matching.fits=2", setting)
         assert run(many, tmp_path, some_answers(many), config).previous is None
 
-    def test_nothing_trained_is_no_warm_restart(self, many: Benchmark, tmp_path: Path) -> None:
+    def test_seeds_alone_are_no_warm_restart(self, many: Benchmark, tmp_path: Path) -> None:
+        """Without training and without pseudo-seeds, there is nothing to take over."""
         run(many, tmp_path, config=fast())
         assert run(many, tmp_path, some_answers(many), fast()).previous is None
+
+    def test_pseudo_seeds_are_taken_over(self, many: Benchmark, tmp_path: Path) -> None:
+        """Where nothing is trained: they stand for the first pass."""
+        config = fast("self_training.few=1")
+        first = run(many, tmp_path, config=config)
+        warm = run(many, tmp_path, some_answers(many), config)
+        assert warm.previous == first.leaves
+        assert warm.previous.keys == [first.rounds[-1].found.key]
+        assert torch.equal(warm.rounds[0].pseudo_seeds, first.rounds[-1].pseudo_seeds)
+        assert len(warm.rounds) == 2 + config.self_training.rounds
+        assert "propagation" in stages(first)
+        assert "propagation" not in stages(warm)
+        again = run(many, tmp_path, some_answers(many), config)
+        assert again.keys == warm.keys
+        assert reused(again) == stages(again)
+
+    @pytest.mark.parametrize(("more", "is_warm"), [(0, True), (1, False)])
+    def test_mostly_new_seeds_run_in_full(self, more: int, is_warm: bool, tmp_path: Path) -> None:
+        """What so few seeds taught is poor."""
+        given, config = benchmark((260, 230), share=0.1), fast("self_training.few=1")
+        seeds = len(given.task.seeds)
+        assert 2 * seeds + more < FEWEST_SEEDS  # none are held out
+        run(given, tmp_path, config=config)
+        answers = [Answer(s, t, "same") for s, t in given.test_links[: seeds + more].tolist()]
+        assert (run(given, tmp_path, answers, config).previous is not None) == is_warm
+
+    def test_held_out_seeds_taught_nothing_before(self, tmp_path: Path) -> None:
+        """Though a full run would hold out more of them, after answers to random questions."""
+        given = benchmark((400, 360), share=0.2)
+        config = fast("self_training.few=1", "matching.fits=2")
+        first = run(given, tmp_path, config=config)
+        answers = [Answer(s, t, "same", is_random=True) for s, t in given.test_links[:12].tolist()]
+        warm = run(given, tmp_path, answers, config)
+        assert warm.previous is not None
+        before, now, full = (
+            fits(Made.of("", each.task), config, held)
+            for each, held in ((first, 0), (warm, warm.previous.held), (warm, 0))
+        )
+        assert len(full[0].held) > len(now[0].held) == len(before[0].held) == warm.leaves.held
+        for old, new, other in zip(before, now, full, strict=True):
+            learned = {*map(tuple, old.known.value.seeds.tolist())}
+            assert learned & {*map(tuple, other.held.tolist())}
+            assert not learned & {*map(tuple, new.held.tolist())}
 
     def test_it_holds_out_nothing_that_was_learned(self, tmp_path: Path) -> None:
         """With 50 seeds some are held out, and with fewer none: these were learned from."""

@@ -53,13 +53,14 @@ def settings(**changes: Any) -> Config:
     return replace(preset("default", 100), matching=MatchingConfig(**changes))
 
 
-def fitted(task: AlignmentTask, **changes: Any) -> list[Fit]:
-    return fits(Made.of("task-0", task), settings(**changes))
+def fitted(task: AlignmentTask, before: int = 0, **changes: Any) -> list[Fit]:
+    return fits(Made.of("task-0", task), settings(**changes), before)
 
 
-def parted(task: AlignmentTask, **changes: Any) -> list[tuple[Listed, Listed]]:
+def parted(task: AlignmentTask, before: int = 0, **changes: Any) -> list[tuple[Listed, Listed]]:
     """Who is held out by each fit, and who is left."""
-    return [(listed(each.held), listed(each.known.value.seeds)) for each in fitted(task, **changes)]
+    found = fitted(task, before, **changes)
+    return [(listed(each.held), listed(each.known.value.seeds)) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,15 @@ def test_how_many_are_held_out(seeds: int, entities: int, share: float, held: li
     task = AlignmentTask(Pair(nothing, nothing), np.arange(seeds).repeat(2).reshape(-1, 2))
     assert num_held_out(task, settings(held_out=share)) == held
     assert num_held_out(task, settings(held_out=share, fits=1)) == held[:1]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "before", "held"),
+    [(150, 0, 71), (150, 25, 71), (150, 35, 71), (150, 36, 36), (150, 71, 71), (51, 71, 25)],
+)
+def test_a_warm_restart_holds_out_as_many_as_before(seeds: int, before: int, held: int) -> None:
+    """Until a full run would hold out twice as many."""
+    assert num_held_out(task_of(seeds), settings(held_out=0.05), before) == [held, held]
 
 
 class TestFits:
@@ -117,12 +127,13 @@ class TestFits:
     def test_what_was_learned_is_not_held_out_later(
         self, num_seeds: int, more: int, most: int
     ) -> None:
-        """Unless the number of held-out seeds rises."""
+        """If the number of held-out seeds is that of the run before."""
         before = parted(task_of(num_seeds), held_out=0.05, fits=most)
-        after = parted(task_of(num_seeds + more), held_out=0.05, fits=most)
+        number = len(before[0][0])
+        after = parted(task_of(num_seeds + more), number, held_out=0.05, fits=most)
         for (held, rest), (held_now, _) in zip(before, after, strict=True):
-            if len(held_now) == len(held):
-                assert not set(rest) & set(held_now)
+            assert len(held_now) == len(held)
+            assert not set(rest) & set(held_now)
 
     def test_rejected_pairs_are_held_out_alike(self) -> None:
         task = task_of(200)

@@ -109,7 +109,7 @@ def align(
         bool,
         typer.Option(
             "--full",
-            help="After new answers, train everything again instead of starting from the last run.",
+            help="After new answers, learn everything again instead of going on from the last run.",
         ),
     ] = False,
     overwrite: Annotated[
@@ -192,7 +192,9 @@ def align(
     if not is_quiet:
         ERRORS.print(plan(benchmark, config, torch_device, allowed, where), soft_wrap=True)
         if previous is not None:
-            ERRORS.print("Restart    warm: what was trained before is kept; --full trains it again")
+            ERRORS.print(
+                "Restart    warm: goes on from what the last run learned; --full starts anew"
+            )
     for problem in () if quiet else problems:
         show_warning(problem)
     # A warm restart has fewer stages than the plan.

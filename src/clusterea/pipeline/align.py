@@ -174,7 +174,10 @@ def _chosen(
 
 
 def _warm(run: Stages, fit: Fit, config: SelfTrainingConfig) -> _Passes:
-    """A round of label propagation from the pseudo-seeds of the run before, and a last pass."""
+    """Rounds of label propagation from the pseudo-seeds of the run before, and a last pass.
+
+    One round is enough beside trained embeddings. Without these, one more than in a full run.
+    """
     found, trained = run.taken_over(fit)
     rounds: list[Round] = []
     learned = [fit.first_lesson()]
@@ -182,9 +185,11 @@ def _warm(run: Stages, fit: Fit, config: SelfTrainingConfig) -> _Passes:
         rounds.append(Round(found, 0, fit.number))
         learned = lessons(fit, found, 1, config.folds, config.seed)
     encodings = run.encode(learned, all_encoders=False)
-    if rounds and encodings:
+    most = 1 if trained else config.rounds + 1
+    while encodings and 0 < len(rounds) <= most:
         found = _chosen(run, fit, learned, encodings, rounds)
-        learned = lessons(fit, found, 2, config.folds, config.seed)
+        learned = lessons(fit, found, len(rounds), config.folds, config.seed)
+        del encodings  # gigabytes of the round before
         encodings = run.encode(learned, all_encoders=False)
     return rounds, learned, [*trained, *encodings], []
 

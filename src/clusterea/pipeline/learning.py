@@ -99,8 +99,22 @@ class Fitted:
     trained: tuple[tuple[int, str], ...] = ()  # the number and the key of each trained encoder
 
 
-def num_held_out(task: AlignmentTask, config: Config) -> list[int]:
-    """The number of held-out seeds of each fit; a single 0 if none are held out."""
+def num_held_out(task: AlignmentTask, config: Config, before: int = 0) -> list[int]:
+    """The number of held-out seeds of each fit; a single 0 if none are held out.
+
+    A warm restart holds out no more than the run before it: the others were learned from. Only if
+    it should be twice as many, it is.
+
+    Args:
+        task: All seeds.
+        config: All settings.
+        before: The number in the run before, for a warm restart.
+    """
+    return [min(count, before) if count < 2 * before else count for count in _held(task, config)]
+
+
+def _held(task: AlignmentTask, config: Config) -> list[int]:
+    """The number of held-out seeds of each fit, in a full run."""
     pairs, _ = _judges(task)
     share, seeds = config.matching.held_out, len(pairs)
     if not share or seeds < FEWEST_SEEDS:
@@ -141,7 +155,7 @@ def _judges(task: AlignmentTask) -> tuple[IntArray, IntArray]:
     return task.seeds, task.rejected
 
 
-def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
+def fits(task: Made[AlignmentTask], config: Config, before: int = 0) -> list[Fit]:
     """The fits of a run: one where seeds are plenty, otherwise as many as the setting says.
 
     With two (cross-fitting), each holds out seeds that the other one learns from. So every seed is
@@ -154,13 +168,18 @@ def fits(task: Made[AlignmentTask], config: Config) -> list[Fit]:
     seeds are added.
 
     Held-out pairs that were presumed from equal names are looked for without these names.
+
+    Args:
+        task: All seeds.
+        config: All settings.
+        before: How many each fit of the run before held out, for a warm restart.
     """
     matching = config.matching
     whole = task.value.in_order()
     pairs, rejected = _judges(whole)
     hides = pairs is whole.presumed
     seed = derived_seed(matching.seed, "held out")
-    counts = num_held_out(whole, config)
+    counts = num_held_out(whole, config, before)
     if not any(counts):
         return [Fit(Made.of(task.key, whole), whole.seeds[:0])]
     result = []

@@ -13,7 +13,7 @@ import numpy as np
 from clusterea.config import Config
 from clusterea.config.checks import check_bounds, check_least
 from clusterea.errors import InputError, names_arguments
-from clusterea.pipeline.learning import Fitted, fits
+from clusterea.pipeline.learning import Fitted, fits, num_held_out
 from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.store import Made
 from clusterea.types import (
@@ -142,7 +142,13 @@ class AlignmentResult:
         return Previous(
             tuple(last.get(fit) for fit in range(len(self.made_fits))),
             tuple(each.trained for each in self.made_fits),
+            num_held_out(self.task, self.config, self._held_before)[0],
         )
+
+    @property
+    def _held_before(self) -> int:
+        """How many seeds each fit of the run before held out; 0 if nothing was taken over."""
+        return 0 if self.previous is None else self.previous.held
 
     @property
     def named(self) -> Benchmark:
@@ -267,7 +273,7 @@ class AlignmentResult:
         config = replace(self.config, matching=replace(self.config.matching, abstain=False))
         return matched(
             self.task,
-            fits(Made.of("", self.task), self.config),
+            fits(Made.of("", self.task), self.config, self._held_before),
             self.made_fits,
             self.similarity,
             config,

@@ -86,7 +86,7 @@ class Stages:
         self._store = store
         self._observer = observer
         self._cuts = Cuts(store, whole)
-        self._fits = fits(whole, config)
+        self._fits = fits(whole, config, 0 if previous is None else previous.held)
         self.rounds = Rounds.of(whole.value, config)
         self._contents: dict[str, Made[Embeddings]] = {}  # of names and features
         self.costs: list[StageCost] = []
