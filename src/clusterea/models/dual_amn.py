@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 from clusterea.config import TrainingConfig
 from clusterea.graph.expansion import Block
 from clusterea.models.encoder import Shape, glorot
+from clusterea.models.proxy_gate import proxy_gate
 from clusterea.models.relational import RelationalEncoder
 
 NUM_PROXIES = 64
@@ -33,8 +34,6 @@ class DualAMN(RelationalEncoder):
         return (axes @ self.attention[index]).index_select(0, block.relation_sets)
 
     def readout(self, states: Sequence[Tensor]) -> Tensor:
-        own = torch.cat(list(states), dim=2).transpose(0, 1)  # (2, nodes, width)
-        nearness = normalize(own, dim=2) @ normalize(self.proxies, dim=2).transpose(1, 2)
-        across = own - nearness.softmax(2) @ self.proxies
-        gate = torch.sigmoid(torch.baddbmm(self.gate_bias, across, self.gate))
-        return (gate * own + (1 - gate) * across).transpose(0, 1).flatten(1)
+        own = torch.cat(list(states), dim=2)  # (nodes, 2, width)
+        directions = normalize(self.proxies, dim=2)
+        return proxy_gate(own, self.proxies, directions, self.gate, self.gate_bias).flatten(1)

@@ -22,7 +22,9 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "sums": {"cpu": 1 << 24, "cuda": 1 << 25},  # cells of both sparse matrices that are added
     "evidence": {"cpu": 1 << 19, "cuda": 1 << 24},  # source edges
     "joined": {"cpu": 1 << 19, "cuda": 1 << 24},  # pairs of neighbors of partners
-    "edges": {"cpu": 1 << 20, "cuda": 1 << 28},  # numbers in one (edges, channels, dim) tensor
+    "hardness": {"cpu": 1 << 21, "cuda": 1 << 30},  # cells of a step's matrix of gaps
+    "readout": {"cpu": 3 << 16, "cuda": 1 << 28},  # numbers of one channel: 512 rows of 384
+    "edges": {"cpu": 1 << 19, "cuda": 1 << 28},  # numbers in one (edges, channels, dim) tensor
     "labels": {"cpu": 1 << 21, "cuda": 1 << 28},  # edges × features
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells

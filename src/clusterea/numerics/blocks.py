@@ -7,6 +7,7 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import fitting_size
 from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.products import linear
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions, tie_vectors
 from clusterea.types import Pair
 
@@ -19,7 +20,7 @@ def block_product(left: Tensor, right: Tensor) -> Tensor:
     """(m, n): the dot products of all rows; those of float16 are summed in float32."""
     if left.dtype == torch.float16:
         return torch.mm(left, right.T, out_dtype=torch.float32)
-    return left @ right.T
+    return linear(left, right)
 
 
 def best_of_block(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from clusterea.training.hardness import total_hardness
 
 OFFSET = 10.0  # τ of the original: a constant that keeps the loss positive
 
@@ -34,68 +34,15 @@ def nhsm_loss(
         margin: γ.
         mixed_precision: Multiply in bfloat16 and add in float32; for GPUs only.
     """
-    anchors = everyone.index_select(0, torch.cat([source, target]))  # (2 · seeds, dim)
-    left, right = anchors.chunk(2)
-    positive = (left - right).square().sum(1).repeat(2)
-    own = torch.stack([source, target], dim=1).repeat(2, 1)
-    hardness: Tensor = _Hardness.apply(  # type: ignore[no-untyped-call]
-        anchors, everyone, positive, own, sharpness, margin, mixed_precision
+    total = total_hardness(
+        everyone,
+        source,
+        target,
+        sharpness=sharpness,
+        margin=margin,
+        mixed_precision=mixed_precision,
     )
-    return hardness.sum() / len(source)
-
-
-class _Hardness(torch.autograd.Function):
-    """(anchors,): log Σ_z exp(λ · standardized gap + τ), in the memory of one matrix.
-
-    Written by hand, since autograd would write the step's largest matrix a dozen times and keep
-    five copies. The gradient of a row with respect to its gaps is its softmax times λ / deviation.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        anchors: Tensor,
-        everyone: Tensor,
-        positive: Tensor,
-        own: Tensor,
-        sharpness: float,
-        margin: float,
-        mixed: bool,
-    ) -> Tensor:
-        # d(a, z) = |a|² + |z|² - 2 a·z
-        ctx.mixed = mixed
-        gaps = _product(anchors, everyone.T, mixed)
-        gaps.mul_(2).sub_(everyone.square().sum(1))
-        gaps.add_((positive + margin - anchors.square().sum(1)).unsqueeze(1))
-        # A seed's own two entities are a constant, so the loss stops once all others are farther.
-        gaps.scatter_(1, own, 0.0)
-        deviation, mean = torch.std_mean(gaps, dim=1, keepdim=True, correction=0)
-        scale = sharpness / deviation.clamp(min=1e-12)
-        gaps.sub_(mean).mul_(scale)
-        largest = gaps.amax(1, keepdim=True)
-        # A term below e^-60 changes nothing, but denormal numbers make a CPU seven times slower.
-        total = gaps.sub_(largest).clamp_(min=-60).exp_().sum(1, keepdim=True)
-        slopes = gaps.mul_(scale / total).scatter_(1, own, 0.0)
-        ctx.save_for_backward(anchors, everyone, slopes)
-        return (largest + total.log()).squeeze(1) + OFFSET
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        anchors, everyone, slopes = ctx.saved_tensors
-        slopes = slopes * gradients[0].unsqueeze(1)
-        by_anchor, by_other = slopes.sum(1), slopes.sum(0)
-        to_anchors = 2 * (_product(slopes, everyone, ctx.mixed) - by_anchor.unsqueeze(1) * anchors)
-        to_everyone = 2 * (
-            _product(slopes.T, anchors, ctx.mixed) - by_other.unsqueeze(1) * everyone
-        )
-        return to_anchors, to_everyone, by_anchor, None, None, None, None
-
-
-def _product(left: Tensor, right: Tensor, mixed: bool) -> Tensor:
-    """The matrix product; `mixed` rounds the factors to bfloat16 but adds in float32."""
-    if not mixed:
-        return left @ right
-    return torch.mm(left.bfloat16(), right.bfloat16(), out_dtype=torch.float32)
+    return total / len(source) + 2 * OFFSET
 
 
 def margin_loss(

@@ -364,8 +364,13 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
     if not config.dropout:
         return outputs
     draw = generator(config.seed, "dropout", epoch, number, device=outputs.device)
-    kept = torch.empty_like(outputs).bernoulli_(1 - config.dropout, generator=draw)
-    return outputs * kept.div_(1 - config.dropout)
+    # Four draws of 16 bits from one of 64: bernoulli_ takes five times as long on a CPU.
+    count = outputs.numel()
+    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=outputs.device)
+    bits.random_(-(2**63), None, generator=draw)
+    most = round((1 - config.dropout) * 2**16)  # of the draws are below this
+    kept = (bits.view(torch.int16)[:count] < most - 2**15).to(outputs.dtype)
+    return outputs * kept.mul_(2**16 / most).view_as(outputs)
 
 
 def _optimizer(
