@@ -101,4 +101,5 @@ def _copy(states: Tensor) -> Tensor:
 
 
 def _lengths(states: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(states, dim=1, keepdim=True).clamp_(min=SHORTEST)
+    lengths: Tensor = torch.linalg.vector_norm(states, dim=1, keepdim=True)
+    return lengths.clamp_(min=SHORTEST)

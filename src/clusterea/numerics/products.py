@@ -7,9 +7,7 @@ from torch import Tensor
 
 # torch multiplies float32 with MKL, which on a CPU that is not Intel's leaves half of its speed
 # unused. oneDNN does not, but torch has no public function that chooses it for float32.
-_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
-    torch.ops.mkldnn, "_linear_pointwise"
-)
+_HAS_ONEDNN = bool(torch._C._has_mkldnn) and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def linear(rows: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor:
