@@ -29,6 +29,7 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.graph.union import UnionGraph
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.products import linear
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.segments import lengths, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
@@ -161,11 +162,11 @@ def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketc
 
     Args:
         before: The sketch of earlier rounds; None in the first one.
-        projection: (dimension, features): random, another one in each round.
+        projection: (features, dimension): random, another one in each round.
         *parts: (rows, labels): some dimensions of the labels each.
     """
     first, projection = parts[0], projection.to(parts[0])
-    sums = first.new_empty(len(first), projection.shape[1])
+    sums = first.new_empty(len(first), len(projection))
     rounds = torch.zeros(len(first), 1, device=first.device)
     tile = TILE if first.device.type == "cpu" else GPU_TILE
     for start in range(0, len(first), tile):
@@ -176,9 +177,11 @@ def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketc
         # In the first round few rows have labels. The product is the largest part of the work.
         at = has_labels.nonzero().flatten()
         if 2 * len(at) < len(labels):
-            sums[rows].index_add_(0, at, labels[at] @ projection)
-        else:
-            sums[rows].addmm_(labels, projection)
+            sums[rows].index_add_(0, at, linear(labels[at], projection))
+        elif labels.device.type == "cpu":
+            sums[rows] += linear(labels, projection)
+        else:  # half precision is added up before it is rounded
+            sums[rows].addmm_(labels, projection.T)
         rounds[rows] = has_labels.float().unsqueeze(1)
     return Sketch(sums, rounds if before is None else before.rounds + rounds)
 
@@ -190,10 +193,10 @@ def sketch_parts(sketch: Sketch, width: int) -> tuple[Tensor, ...]:
 
 
 def projection_of(draw: torch.Generator, config: PropagationConfig) -> Tensor:
-    """(dimension, features): the random projection of one more round."""
+    """(features, dimension): the random projection of one more round."""
     drawn: Tensor = torch.randn(config.dimension, config.features, generator=draw)
     drawn /= config.dimension**0.5
-    return drawn
+    return drawn.T.contiguous()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
