@@ -23,6 +23,8 @@ MOST_OFFERED = 5  # names that a message suggests, if there are more
 CLOSE = 0.75  # similarity of a typo to the right name
 STANDARD_INPUT = Path("-")
 _LONGEST_QUOTE = 200
+_COPIES = "clusterea-copy"
+_COPY = re.compile(rf"^.*/{_COPIES}/([^/:]+):/")
 _LONG_WORD = re.compile(r"\S{1000,}")
 # Options whose argument is not the option's name with underscores.
 _ARGUMENTS = {"out": "run", "set": "settings", "label-property": "label_properties"}
@@ -40,7 +42,18 @@ def cut(text: object) -> str:
 
 def shown_path(path: Path | str) -> str:
     """The name of an input in a message."""
-    return "standard input" if Path(path) == STANDARD_INPUT else str(path)
+    return "standard input" if Path(path) == STANDARD_INPUT else address(path)
+
+
+def address(path: Path | str) -> str:
+    """The name of a file in a message; for one in the local copy of a run, its URI."""
+    return _COPY.sub(r"\1://", str(path))
+
+
+def copy_path(folder: Path, uri: str) -> Path:
+    """The path in a folder for the local copy of what is at a URI; `address` is the inverse."""
+    scheme, _, rest = uri.partition("://")
+    return folder / _COPIES / f"{scheme}:" / rest.strip("/")
 
 
 class ClusterEAError(Exception):

@@ -24,6 +24,7 @@ PART = re.compile(r"-(?P<process>\d+)-[0-9a-f]{8}\.part$")  # names from `part_o
 STANDARD_OUTPUT = Path("-")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DESCRIPTOR = re.compile(r"/proc/(?P<process>[^/]+)(/task/[^/]+)?/fd/(?P<number>\d+)")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MOST_LINKS = 40  # the system's own limit on symlinks
 
 
@@ -75,6 +76,11 @@ def replacing(path: Path, needed: int = 0) -> Iterator[Path]:
         raise DataError(
             _whole_name(path), f"can't be written: {error.strerror or error}."
         ) from error
+
+
+def is_uri(text: str) -> bool:
+    """Whether this is a URI, such as `s3://bucket/run`, and no path."""
+    return _URI.match(text) is not None
 
 
 def leads_to_stream(path: Path) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clusterea.cli.console import OUTPUT, show_result, show_warning
-from clusterea.cli.locked import locks_run
-from clusterea.errors import InputError
+from clusterea.cli.locked import locks_run, run_path
+from clusterea.errors import InputError, address
 
 if TYPE_CHECKING:
     from clusterea.types import Metrics
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 @locks_run
 def evaluate(
     run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)
+        Path | None,
+        typer.Argument(
+            parser=run_path, metavar="RUN", help="A run's folder or URI.", show_default=False
+        ),
     ] = None,
     alignment: Annotated[
         Path | None,
@@ -44,7 +47,8 @@ def evaluate(
         found = _of_run(run).to_dict()
         if "matching" not in found:
             show_warning(
-                f"The run has a new similarity but no links of it; run `clusterea match {run}`."
+                "The run has a new similarity but no links of it; "
+                f"run `clusterea match {address(run)}`."
             )
     elif alignment is not None and test_links is not None:
         from clusterea.cli.file_metrics import file_metrics
@@ -87,7 +91,7 @@ def _of_run(run: Path) -> Metrics:
 
     result = load_run(run, need="fuse")
     if not len(result.named.test_links):
-        raise InputError(f"{run} has no test links to judge by.")
+        raise InputError(f"{address(run)} has no test links to judge by.")
     metrics = result.evaluate()
     if metrics.matching is not None:  # else the file is of the links that the folder has
         write_metrics(run, metrics)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from clusterea.cli.console import OUTPUT, show_result
+from clusterea.cli.locked import reads_run
 from clusterea.cli.run_options import Run
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from clusterea.types import Alignment
 
 
+@reads_run
 def explain(
     run: Run,
     entity: Annotated[

@@ -9,9 +9,10 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.locked import reads_run
 from clusterea.cli.run_options import MinConfidence, Run, Top
 from clusterea.config.checks import check_bounds
-from clusterea.errors import InputError
+from clusterea.errors import InputError, address
 from clusterea.files import leads_to_stream
 
 # Those of `clusterea.workspace.EXPORTED`, which is slow to import.
@@ -19,6 +20,7 @@ FORMAT_NAMES = ("tsv", "parquet", "ntriples", "sssom", "oaei")
 BROKEN_PIPE = 128 + 13  # the exit code of a program that SIGPIPE ended
 
 
+@reads_run
 def export(
     run: Run,
     format_name: Annotated[
@@ -72,4 +74,4 @@ def export(
         raise typer.Exit(BROKEN_PIPE) from None
     console = ERRORS if leads_to_stream(path) else OUTPUT  # a stream gets only the data
     console.print(f"{len(alignment.links):,} links:")
-    console.print(f"  {escape(str(path))}", soft_wrap=True)
+    console.print(f"  {escape(address(path))}", soft_wrap=True)

@@ -13,6 +13,7 @@ from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import with_reverse, with_settings
 from clusterea.config.preset import listed
+from clusterea.errors import address
 
 
 @locks_run
@@ -64,4 +65,4 @@ def fuse(
         )
     OUTPUT.print(f"{result.similarity!r}:")
     path = workspace.tensors_file(result.keys["fuse"])
-    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(address(path))}", soft_wrap=True)

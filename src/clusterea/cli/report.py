@@ -7,6 +7,7 @@ from rich.markup import escape
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Run
+from clusterea.errors import address
 
 
 @locks_run
@@ -20,4 +21,4 @@ def report(run: Run) -> None:
     write_metrics(run, metrics)
     path = run / "report.html"
     write_page(path, run.resolve().name, result, metrics)
-    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(address(path))}", soft_wrap=True)

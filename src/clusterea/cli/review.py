@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS, OUTPUT
+from clusterea.cli.locked import needs_folder
 from clusterea.cli.run_options import Run
 from clusterea.errors import InputError, Stopped
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from clusterea.data.decisions import ReadAnswers
 
 
+@needs_folder
 def review(
     run: Run,
     port: Annotated[

@@ -7,11 +7,23 @@ from typing import Annotated
 
 import typer
 
+from clusterea.cli.locked import run_path
+
 Run = Annotated[
     Path,
     typer.Argument(
+        parser=run_path,
         metavar="RUN",
-        help="The folder of a run, made by `align` or `train`.",
+        help="The folder of a run, made by `align` or `train`, or its URI.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        parser=run_path,
+        metavar="PATH",
+        help="The run's folder, or a URI such as s3://bucket/run.",
         show_default=False,
     ),
 ]

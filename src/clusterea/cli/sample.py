@@ -13,6 +13,7 @@ from clusterea.cli.console import OUTPUT
 from clusterea.cli.locked import locks_run
 from clusterea.cli.run_options import Device, Run, Seed, Settings
 from clusterea.config import SamplingConfig, with_settings
+from clusterea.errors import address
 
 if TYPE_CHECKING:
     from clusterea.evaluation.overlap import Overlap
@@ -106,7 +107,7 @@ def sample(
         overlap(partition, result.named), has_test_links=bool(len(result.named.test_links))
     )
     path = workspace.tensors_file(result.keys[sampler])
-    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(address(path))}", soft_wrap=True)
 
 
 def _sizes(partition: Partition) -> Table:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from clusterea.cli.console import ERRORS, OUTPUT, show_result
 from clusterea.cli.export import BROKEN_PIPE
+from clusterea.cli.locked import reads_run
 from clusterea.cli.run_options import Run
 from clusterea.files import leads_to_stream
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from clusterea.types import Alignment
 
 
+@reads_run
 def suggest(
     run: Run,
     count: Annotated[int, typer.Option(metavar="N", min=1, help="Most pairs to suggest.")] = 50,

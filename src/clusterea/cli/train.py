@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,16 +11,16 @@ from rich.markup import escape
 from clusterea.cli.console import OUTPUT
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.run_options import Device
+from clusterea.cli.run_options import Device, Out
 from clusterea.config import LABEL_PROPAGATION, Config, preset, training_config, with_settings
-from clusterea.errors import InputError
+from clusterea.errors import InputError, address
 
 
 @locks_run
 @takes_data
 def train(
     data: DataOptions,
-    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    out: Out,
     model: Annotated[
         str,
         typer.Option(
@@ -89,4 +88,4 @@ def train(
     sizes = " and ".join(f"{len(side):,}" for side in embeddings)
     OUTPUT.print(f"{sizes} embeddings of {embeddings.source.shape[1]} dimensions:")
     path = workspace.tensors_file(result.keys["train"])
-    OUTPUT.print(f"  {escape(str(path))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(address(path))}", soft_wrap=True)

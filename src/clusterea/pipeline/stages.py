@@ -308,7 +308,7 @@ class Stages:
         workspace = self._store.workspace
         if workspace is None:
             return None
-        return FileCheckpoints(workspace.checkpoint(key), warn=self._store.warn)
+        return workspace.checkpoints(key, self._store.warn)
 
     @property
     def samplers(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from clusterea.errors import DamagedError
+from clusterea.errors import DamagedError, address
 from clusterea.types import Pair, Stored
 from clusterea.workspace import Warn, Workspace, ignore, recipe_key
 
@@ -92,7 +92,8 @@ class Store:
             try:
                 return read(self.workspace, key, kind, num_entities)
             except DamagedError as error:
-                self.warn(f"{error.path} is damaged or missing: the stage {stage} is run again.")
+                path = address(error.path)
+                self.warn(f"{path} is damaged or missing: the stage {stage} is run again.")
                 self.workspace.remove(key)
                 return make_and_keep()
 

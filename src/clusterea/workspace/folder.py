@@ -10,15 +10,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clusterea.errors import DamagedError, DataError, InputError
+from clusterea.errors import DamagedError, DataError, InputError, address
 from clusterea.files import PART, STANDARD_OUTPUT, make_folder, part_of
 from clusterea.run_lock import is_running
 from clusterea.types import Benchmark
 from clusterea.workspace.data import TENSORS, check_files, read_benchmark, write_benchmark
 from clusterea.workspace.keys import fingerprint, recipe_key, task_key
 from clusterea.workspace.manifest import Manifest
+from clusterea.workspace.place import Place
 from clusterea.workspace.tensors import (
     AGAIN,
+    FileCheckpoints,
     Warn,
     ignore,
     read_tensors,
@@ -44,6 +46,8 @@ OF_EARLIER_VERSIONS = re.compile(  # files that runs used to have instead of a m
 )
 DECISIONS = "decisions.sssom.tsv"  # what a person answered; `--overwrite` keeps it
 CHECKPOINTS = "checkpoints"
+CHECKPOINT = re.compile(r"train-.*\.safetensors")
+PLACE = ".place"  # in a local copy of a run: the URI of the run
 EXPORTED = {  # default files of `export`, by format
     "tsv": "exported.tsv",
     "parquet": "exported.parquet",
@@ -61,7 +65,11 @@ class DataKeys(NamedTuple):
 
 
 class Workspace:
-    """A run's folder. Files are written under a temporary name, then renamed."""
+    """A run's folder. Files are written under a temporary name, then renamed.
+
+    If the folder is the local copy of a run at a URI, artifacts are fetched from there when they
+    are first read, and sent there when they are finished.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,6 +78,8 @@ class Workspace:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file; a run needs a folder.")
         self._clear_leftovers()
+        original = folder / PLACE
+        self._place = Place(original.read_text()) if original.is_file() else None
 
     def _clear_leftovers(self) -> None:
         """Removes temporary files of processes that were killed."""
@@ -85,7 +95,9 @@ class Workspace:
 
     def has(self, key: str) -> bool:
         """Whether the artifact exists."""
-        return (self.folder / key).is_dir()
+        if (self.folder / key).is_dir():
+            return True
+        return self._place is not None and self._place.has(f"{key}/{RECIPE}")
 
     @contextmanager
     def new(self, key: str, recipe: Mapping[str, Any]) -> Iterator[Path]:
@@ -102,16 +114,42 @@ class Workspace:
             try:
                 beside.rename(self.folder / key)
             except OSError:
-                if not self.has(key):
+                if not (self.folder / key).is_dir():
                     raise
+            self._send(key)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+
+    def artifact(self, key: str) -> Path:
+        """The folder of an artifact, which is fetched if it is not here."""
+        path = self.folder / key
+        if self._place is not None and not path.is_dir() and self.has(key):
+            beside = part_of(path)
+            beside.mkdir()
+            try:
+                for name in self._place.names(key):
+                    self._place.fetch(f"{key}/{name}", beside / name)
+                beside.rename(path)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+        return path
+
+    def _send(self, key: str) -> None:
+        """Sends an artifact to its place. The recipe comes last: where it is, the rest is too."""
+        if self._place is not None:
+            names = sorted(each.name for each in (self.folder / key).iterdir())
+            for name in sorted(names, key=lambda name: name == RECIPE):
+                self._place.send(self.folder / key / name, f"{key}/{name}")
 
     def recipe(self, key: str) -> dict[str, Any]:
         """The recipe of an artifact: stage, config and parents. Its key is a hash of them."""
         path = self.folder / key / RECIPE
         try:
-            found = json.loads(path.read_text())
+            if self._place is None or path.parent.is_dir():
+                text = path.read_text()
+            else:
+                text = self._place.read(f"{key}/{RECIPE}").decode()
+            found = json.loads(text)
             if recipe_key(found["stage"], found["config"], found["parents"]) != key:
                 raise ValueError("it is of another artifact")
         except FileNotFoundError as error:
@@ -122,6 +160,9 @@ class Workspace:
 
     def remove(self, key: str) -> None:
         """Removes an artifact, atomically."""
+        if self._place is not None:
+            self._place.remove(f"{key}/{RECIPE}")
+            self._place.remove(key)
         beside = part_of(self.folder / key)
         try:
             (self.folder / key).rename(beside)
@@ -139,15 +180,16 @@ class Workspace:
     def load_tensors(self, key: str) -> dict[str, Tensor]:
         """The tensors of the artifact `key`."""
         self.recipe(key)
-        return read_tensors(self.tensors_file(key), key)
+        return read_tensors(self.artifact(key) / TENSORS, key)
 
     def tensors_file(self, key: str) -> Path:
         """The file with the tensors of the artifact `key`."""
         return self.folder / key / TENSORS
 
-    def checkpoint(self, key: str) -> Path:
-        """The file with the checkpoint of the training that makes the artifact `key`."""
-        return self.folder / CHECKPOINTS / f"{key}.safetensors"
+    def checkpoints(self, key: str, warn: Warn = ignore) -> FileCheckpoints:
+        """The checkpoint of the training that makes the artifact `key`."""
+        name = f"{CHECKPOINTS}/{key}.safetensors"
+        return FileCheckpoints(self.folder / name, warn=warn, place=self._place)
 
     # ---- data
 
@@ -169,10 +211,10 @@ class Workspace:
         if self.has(key):
             try:
                 self.recipe(key)
-                check_files(self.folder / key)
+                check_files(self.artifact(key))
                 return key
             except DamagedError as error:
-                warn(f"{error.path} is damaged or missing: the data are stored again.")
+                warn(f"{address(error.path)} is damaged or missing: the data are stored again.")
                 self.remove(key)
         with self.new(key, {"stage": "data", "config": config, "parents": {}}) as filled:
             write_benchmark(benchmark, filled, key)
@@ -180,7 +222,7 @@ class Workspace:
 
     def load_benchmark(self, key: str) -> Benchmark:
         """The data of the artifact `key`."""
-        return read_benchmark(self.folder / key)
+        return read_benchmark(self.artifact(key))
 
     # ---- the task of the folder
 
@@ -192,11 +234,12 @@ class Workspace:
             option: The option that removes them, for the message.
         """
         is_run = Manifest.path(self.folder).exists() or any(map(ARTIFACT.fullmatch, self._names()))
-        outputs = [name for name in OUTPUTS if (self.folder / name).exists()]
+        there = () if self._place is None else self._place.names()
+        outputs = [name for name in OUTPUTS if (self.folder / name).exists() or name in there]
         tasks, unsure = self._tasks(), ""
         if outputs and not is_run:
             raise InputError(
-                f"{self.folder / outputs[0]} exists, but no run made it. "
+                f"{address(self.folder / outputs[0])} exists, but no run made it. "
                 f"Choose another folder, or replace it with {option}."
             )
         if not tasks:  # unreadable: an error only if outputs could be lost
@@ -206,7 +249,7 @@ class Workspace:
             )
         if task not in tasks:
             raise InputError(
-                f"{self.folder} holds a run of other graphs or seeds{unsure}. "
+                f"{address(self.folder)} holds a run of other graphs or seeds{unsure}. "
                 f"Choose another folder, or remove that run with {option}."
             )
 
@@ -232,18 +275,25 @@ class Workspace:
         files = {*OUTPUTS, *EXPORTED.values()}
         for name in self._names():
             path = self.folder / name
-            if path.is_dir() and ARTIFACT.fullmatch(name):
+            if ARTIFACT.fullmatch(name) and (path.is_dir() or self._place is not None):
                 self.remove(name)
             elif name in files or OF_EARLIER_VERSIONS.fullmatch(name):
-                path.unlink(missing_ok=True)
-        for checkpoint in (self.folder / CHECKPOINTS).glob("train-*.safetensors"):
-            checkpoint.unlink(missing_ok=True)
+                self._unlink(name)
+        for name in filter(CHECKPOINT.fullmatch, self._names(CHECKPOINTS)):
+            self._unlink(f"{CHECKPOINTS}/{name}")
         with suppress(OSError):  # it is missing or not empty
             (self.folder / CHECKPOINTS).rmdir()
 
-    def _names(self) -> list[str]:
-        entries = self.folder.iterdir() if self.folder.is_dir() else ()
-        return sorted(entry.name for entry in entries)
+    def _unlink(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+        if self._place is not None:
+            self._place.remove(name)
+
+    def _names(self, inside: str = "") -> list[str]:
+        folder = self.folder / inside
+        entries = folder.iterdir() if folder.is_dir() else ()
+        there = () if self._place is None else self._place.names(inside)
+        return sorted({*there, *(entry.name for entry in entries)})
 
 
 def _parts(folder: Path) -> list[Path]:

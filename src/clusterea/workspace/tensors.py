@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusterea.checksums import sealed, tensors_checksum, unsealed
-from clusterea.errors import DamagedError
+from clusterea.errors import DamagedError, address
 from clusterea.files import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from clusterea.workspace.place import Place
 
 AGAIN = "`clusterea align` with the same data and --out makes it again."
 
@@ -103,14 +105,34 @@ class FileCheckpoints:
     take more than a few percent of the time.
     """
 
-    def __init__(self, path: Path, bytes_per_second: float = 25e6, *, warn: Warn = ignore) -> None:
+    def __init__(
+        self,
+        path: Path,
+        bytes_per_second: float | None = None,
+        *,
+        warn: Warn = ignore,
+        place: Place | None = None,
+    ) -> None:
+        """Opens the checkpoint, which need not exist.
+
+        Args:
+            path: The file.
+            bytes_per_second: The bytes to write per second of training; less if they are sent.
+            warn: Gets a warning about a damaged file.
+            place: Where the file is kept, as in a folder of the same name, if not only here.
+        """
         self._path = path
-        self._rate = bytes_per_second
+        self._place = place
+        self._name = f"{path.parent.name}/{path.name}"
+        self._rate = bytes_per_second or (25e6 if place is None else 5e6)
         self._warn = warn
         self._last = time.monotonic()
 
     def latest(self) -> Mapping[str, Tensor] | None:
         """The last saved state; None if it is missing or damaged."""
+        if self._place is not None and self._place.has(self._name):
+            self._path.parent.mkdir(exist_ok=True)
+            self._place.fetch(self._name, self._path)
         try:
             return read_tensors(self._path, self._path.name)
         except FileNotFoundError:
@@ -121,7 +143,7 @@ class FileCheckpoints:
 
     def reject(self) -> None:
         """Removes an unusable state, with a warning."""
-        self._warn(f"{self._path} is damaged: training starts over.")
+        self._warn(f"{address(self._path)} is damaged: training starts over.")
         self.remove()
 
     def save(self, state: Mapping[str, Tensor]) -> None:
@@ -130,10 +152,16 @@ class FileCheckpoints:
         if (time.monotonic() - self._last) * self._rate < size:
             return
         write_tensors(self._path, state, self._path.name)
+        if self._place is not None:
+            self._place.send(self._path, self._name)
         self._last = time.monotonic()
 
     def remove(self) -> None:
         """Removes the file, once training is finished."""
         self._path.unlink(missing_ok=True)
+        if self._place is not None:
+            self._place.remove(self._name)
+            if not self._place.names(self._path.parent.name):
+                self._place.remove(self._path.parent.name)
         with suppress(OSError):  # there is none, or it has other checkpoints
             self._path.parent.rmdir()
