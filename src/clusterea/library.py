@@ -19,6 +19,7 @@ from clusterea.data.given_decisions import DecisionSource, decided
 from clusterea.data.in_memory import GraphSource, LinkSource
 from clusterea.engines import Engine, check_engine, open_engine
 from clusterea.errors import InputError, names_arguments
+from clusterea.files import is_uri
 from clusterea.pipeline import (
     AlignmentResult,
     Observer,
@@ -44,7 +45,7 @@ from clusterea.types import (
     Partition,
     Similarity,
 )
-from clusterea.workspace import Workspace, task_key
+from clusterea.workspace import Workspace, in_folder, task_key
 
 if TYPE_CHECKING:
     import torch
@@ -206,8 +207,9 @@ def align(
         address: HOST:PORT of the cluster; default: Ray is started on this machine.
         shards: Parts that the work is cut into. More take less memory; on one machine, parts that
             wait are on disk.
-        run: A folder for the files of `clusterea align --out`; a second call continues the run.
-            With new decisions, it is a warm restart: it goes on from what the last run learned.
+        run: A folder for the files of `clusterea align --out`, or a URI; a second call continues
+            the run. With new decisions, it is a warm restart: it goes on from what the last run
+            learned. The local copy of a run at a URI is removed when Python ends.
         overwrite: Remove the run in the folder, and start over.
         observer: Gets progress and warnings. Without one, warnings are Python warnings.
     """
@@ -249,7 +251,7 @@ def align(
     check_names(config)  # before anything is written
     if allowed is not None:
         config = within(choose, task, torch_device, allowed)
-    folder = None if run is None else Path(run)
+    folder = None if run is None or is_uri(str(run)) else Path(run)  # of temporary files
     opened = open_engine(engine, shards, address, folder, watcher.warn)
     with memory_limit(torch_device, allowed), opened as units:
         return _aligned(
@@ -286,11 +288,14 @@ def _aligned(
         data = decided(undecided, decisions or ())
         result = run_stages(data.task, config, torch_device, observer=watcher, engine=engine)
         return replace(result, benchmark=None if benchmark is None else data)
-    with run_lock(Path(run), "clusterea.align"):
-        workspace, claimed = Workspace(Path(run)), task_key(task)
+    with (
+        in_folder(run, "clusterea.align", keeps=True) as folder,
+        run_lock(folder, "clusterea.align"),
+    ):
+        workspace, claimed = Workspace(folder), task_key(task)
         if not overwrite:
             workspace.check_task(claimed, option="overwrite=True")
-        own = answers_of(Path(run), undecided) if decisions is None else decisions
+        own = answers_of(folder, undecided) if decisions is None else decisions
         data = decided(undecided, own)
         workspace.claim(claimed, overwrite=overwrite, option="overwrite=True")
         previous = find_previous(workspace, data.task, config, torch_device)

@@ -69,7 +69,7 @@ def command(*arguments: str | Path) -> Ran:
     return Ran(int(exit_.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def aligned(pair: Path, run: Path, *more: str | Path, how: Sequence[str] = PAPER) -> Ran:
+def aligned(pair: Path, run: str | Path, *more: str | Path, how: Sequence[str] = PAPER) -> Ran:
     """`clusterea align`, quickly."""
     ran = command("align", pair, "--out", run, *SHARE, *how, *more)
     assert ran.code == 0, ran.err

@@ -12,11 +12,12 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS, OUTPUT, show_result, show_warning
 from clusterea.cli.data_options import DataOptions, takes_data
 from clusterea.cli.locked import locks_run
-from clusterea.cli.run_options import MinConfidence, Top
+from clusterea.cli.run_options import MinConfidence, Out, Top
 from clusterea.config import PRESETS, Config, preset
 from clusterea.config.checks import check_bounds
 from clusterea.config.preset import listed
 from clusterea.engines import open_engine
+from clusterea.errors import address as address_of
 from clusterea.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @takes_data
 def align(
     data: DataOptions,
-    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    out: Out,
     preset_name: Annotated[
         str,
         typer.Option("--preset", metavar="|".join(PRESETS), help="The preset to start from."),
@@ -268,7 +269,7 @@ def _described_result(
         "unmatched": {"source": source, "target": target},
         "confidence": described_confidence(alignment),
         "metrics": None if metrics is None else metrics.to_dict(),
-        "files": {name: str(workspace.folder / file) for name, file in names.items()},
+        "files": {name: address_of(workspace.folder / file) for name, file in names.items()},
     }
 
 
@@ -281,14 +282,14 @@ def print_result(
     """
     source, target = alignment.unmatched.map(len)
     OUTPUT.print(f"{len(alignment.links):,} links; {source:,} and {target:,} entities unmatched:")
-    OUTPUT.print(f"  {escape(str(folder / 'alignment.tsv'))}", soft_wrap=True)
+    OUTPUT.print(f"  {escape(address_of(folder / 'alignment.tsv'))}", soft_wrap=True)
     if _is_only_scored(alignment) and not quiet:
         show_warning(alignment.confidence_note)
     elif len(alignment.links):
         OUTPUT.print(alignment.confidence_note, soft_wrap=True)
     if metrics is not None:
         _print_summary(metrics)
-    OUTPUT.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True)
+    OUTPUT.print(f"Report: {escape(address_of(folder / 'report.html'))}", soft_wrap=True)
 
 
 def _is_only_scored(alignment: Alignment) -> bool:
