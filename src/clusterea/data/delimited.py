@@ -60,23 +60,7 @@ def read_delimited(
     filled = [name for name in wanted if name not in may_be_empty]
 
     def parse(content: Any, skip: int) -> pa.Table:
-        return pa_csv.read_csv(
-            content,
-            read_options=pa_csv.ReadOptions(
-                column_names=list(names), block_size=LONGEST_LINE, skip_rows=skip
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=delimiter,
-                quote_char='"' if delimiter == "," else False,
-                double_quote=delimiter == ",",
-                ignore_empty_lines=True,
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.large_string()),
-                include_columns=wanted,
-                strings_can_be_null=False,
-            ),
-        )
+        return parse_columns(content, names, wanted, delimiter=delimiter, skip_lines=skip)
 
     try:
         table = parse(_arrow_input(path), skip_lines)
@@ -97,6 +81,42 @@ def read_delimited(
     if not table.num_rows:
         raise DataError(path, f"expected lines of {cut(', '.join(wanted))}, got none.")
     return table
+
+
+def parse_columns(
+    content: Any,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    delimiter: str,
+    skip_lines: int = 0,
+    in_threads: bool = True,
+) -> pa.Table:
+    """The `wanted` columns of text whose columns are `names`, as large strings.
+
+    Raises:
+        pa.ArrowInvalid: The text is not UTF-8, or a line has another number of cells.
+    """
+    return pa_csv.read_csv(
+        content,
+        read_options=pa_csv.ReadOptions(
+            column_names=list(names),
+            block_size=LONGEST_LINE,
+            skip_rows=skip_lines,
+            use_threads=in_threads,
+        ),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if delimiter == "," else False,
+            double_quote=delimiter == ",",
+            ignore_empty_lines=True,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.large_string()),
+            include_columns=list(wanted),
+            strings_can_be_null=False,
+        ),
+    )
 
 
 def _arrow_input(path: Path) -> Any:

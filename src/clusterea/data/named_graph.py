@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +82,8 @@ def from_ids(
 
 def _codes(column: pa.ChunkedArray) -> tuple[IntArray, Names]:
     """A number for each cell, by first appearance, and the name of each number."""
+    if pa.types.is_dictionary(column.type):
+        return _merged(column.chunks)
     chunks = column.dictionary_encode().chunks
     if not chunks:
         return np.empty(0, dtype=np.int64), Names([])
@@ -89,6 +91,15 @@ def _codes(column: pa.ChunkedArray) -> tuple[IntArray, Names]:
     # times the cost of encoding.
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
     return codes.astype(np.int64), Names(chunks[0].dictionary)
+
+
+def _merged(parts: Sequence[pa.DictionaryArray]) -> tuple[IntArray, Names]:
+    """As `_codes`, of columns that are encoded with dictionaries of their own."""
+    numbers, names = _codes(pa.chunked_array([part.dictionary for part in parts]))
+    ends = np.cumsum([len(part.dictionary) for part in parts])
+    of_parts = np.split(numbers, ends[:-1])
+    codes = [known[part.indices.to_numpy()] for known, part in zip(of_parts, parts, strict=True)]
+    return np.concatenate(codes), names
 
 
 def distinct_rows(rows: IntArray, sizes: tuple[int, int, int]) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from clusterea.data.delimited import DELIMITERS, read_delimited, split_line
 from clusterea.data.headers import FindHeader, Header, given_header, triple_header
 from clusterea.data.inputs import check_size, note, regular_file
 from clusterea.data.named_graph import NamedGraph, from_columns
+from clusterea.data.ranges import read_encoded
 from clusterea.data.streams import first_line, open_plain
 from clusterea.errors import DataError, cut
 
@@ -34,13 +35,14 @@ def read_table(path: Path, format_name: str, columns: Sequence[str] | None = Non
         wanted=columns or TRIPLE_COLUMNS,
         may_be_bare=not columns,
         hint="Is this a links file? Name the columns of a table with --columns.",
+        read=read_encoded,
     )
     return from_columns(*table.columns)
 
 
 def read_bare_triples(path: Path) -> NamedGraph:
     """The graph in TSV without a header, as in the folders of datasets."""
-    table = read_delimited(path, TRIPLE_COLUMNS, delimiter="\t", hint="Is this a links file?")
+    table = read_encoded(path, TRIPLE_COLUMNS, delimiter="\t", hint="Is this a links file?")
     return from_columns(*table.columns)
 
 
@@ -53,11 +55,12 @@ def read_columns(
     may_be_bare: bool = True,
     may_be_empty: bool = False,
     hint: str = "",
+    read: Callable[..., pa.Table] = read_delimited,
 ) -> pa.Table:
     """The columns that `find_header` finds among the file's, or else the `wanted` ones.
 
     Text without such a header is read as bare columns, unless it `may_be_bare` not. Cells must be
-    filled, except that those of the last column `may_be_empty`.
+    filled, except that those of the last column `may_be_empty`. Text is read by `read`.
     """
     if format_name == "parquet":
         return _read_parquet(path, find_header, wanted, may_be_empty=may_be_empty)
@@ -70,7 +73,7 @@ def read_columns(
             raise DataError(
                 path, f"expected distinct columns, got {cut(', '.join(cells))}.", line=number
             )
-        table = read_delimited(
+        table = read(
             path,
             cells,
             delimiter=delimiter,
@@ -84,7 +87,7 @@ def read_columns(
     if not may_be_bare:
         raise _no_header(path, wanted, cells, number)
     empty = wanted[-1:] if may_be_empty else ()
-    table = read_delimited(path, wanted, delimiter=delimiter, may_be_empty=empty, hint=hint)
+    table = read(path, wanted, delimiter=delimiter, may_be_empty=empty, hint=hint)
     note(path, f"no header; its columns are taken as {', '.join(wanted)}.")
     return table
 
