@@ -201,6 +201,43 @@ def test_metrics_go_where_there_are_no_test_links(pair: Path, local: Path, run: 
     assert not (run / "metrics.json").exists()
 
 
+class TestDataOfARun:
+    def test_a_run_continues_without_its_files(
+        self, pair: Path, local: Path, run: Path, scratch: Path
+    ) -> None:
+        copied(local, run)
+        for path in (*run.glob("match-*/*"), *run.glob("*.json"), *run.glob("*.tsv")):
+            path.unlink()
+        ran = command("align", uri(run), "--out", uri(run), *PAPER, *LONG, "--json")
+        assert ran.code == 0, ran.err
+        assert reused(ran.err)["fusion"]
+        assert contents(run) == contents(local)
+        assert not list(scratch.iterdir())
+
+    def test_answers_are_not_taken_over(
+        self, pair: Path, local: Path, run: Path, tmp_path: Path
+    ) -> None:
+        copied(local, run)
+        source, target = (local / "alignment.tsv").read_text().splitlines()[1].split("\t")[:2]
+        (tmp_path / "answers.tsv").write_text(f"{source}\t{target}\tdifferent\n")
+        aligned(pair, run, *LONG, "--decisions", tmp_path / "answers.tsv")
+        assert len(list(run.glob("data-*"))) == 2
+        ran = command("align", run, "--out", tmp_path / "other", *PAPER, *LONG)
+        assert ran.code == 0, ran.err
+        links = (tmp_path / "other" / "alignment.tsv").read_bytes()
+        assert links == (local / "alignment.tsv").read_bytes()
+
+    def test_other_options_are_refused(self, local: Path, tmp_path: Path) -> None:
+        ran = command("align", local, "--out", tmp_path / "other", *SHARE)
+        assert ran.code == 2
+        assert f"--seeds-share: {local} is a run" in " ".join(ran.err.split())
+
+    def test_a_uri_without_a_run(self, run: Path) -> None:
+        ran = command("info", uri(run))
+        assert ran.code == 2
+        assert f"{at(run)}: expected a run with its data; got none." in " ".join(ran.err.split())
+
+
 def test_copies_of_killed_processes_are_removed(run: Path, scratch: Path) -> None:
     dead = scratch / f"clusterea-{socket.gethostname()}-{2**22 + 1}-abc" / "s3:" / "run"
     mine = scratch / "clusterea-elsewhere-1-abc"

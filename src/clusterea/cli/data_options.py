@@ -14,7 +14,8 @@ import typer
 from rich.markup import escape
 
 from clusterea.cli.console import ERRORS
-from clusterea.errors import shown_path
+from clusterea.cli.locked import run_path
+from clusterea.errors import InputError, shown_path
 from clusterea.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ class DataOptions:
     source: Annotated[
         Path,
         typer.Argument(
+            parser=run_path,
             metavar="DATA",
-            help="A folder (OpenEA, DBP15K/SRPRS or DBP1M layout), or the source graph's file.",
+            help="A folder (OpenEA, DBP15K/SRPRS or DBP1M layout), the source graph's file, or a "
+            "run, whose data are taken.",
             show_default=False,
         ),
     ]
@@ -175,6 +178,8 @@ class DataOptions:
 
     def load(self, *, quiet: bool = False) -> Benchmark:
         """Reads the data; unless quiet, prints notes on standard error."""
+        if _is_run(self.source) and self.target is None:
+            return self._of_run()
         from clusterea.data import load
 
         largest = parse_size(self.max_input_size, "--max-input-size")
@@ -205,6 +210,26 @@ class DataOptions:
         for told in () if quiet else benchmark.notes:
             ERRORS.print(escape(told), soft_wrap=True)
         return benchmark
+
+    def _of_run(self) -> Benchmark:
+        """The data that a run has stored."""
+        from clusterea.workspace import Workspace, in_folder
+
+        for option in fields(self)[1:]:
+            if getattr(self, option.name) != option.default:
+                name = option.name.replace("_", "-")
+                raise InputError(
+                    f"--{name}: {shown_path(self.source)} is a run, with its own data."
+                )
+        with in_folder(self.source, None) as folder:
+            return Workspace(folder).original_data()
+
+
+def _is_run(source: Path | str) -> bool:
+    """Whether this is a run, or will be refused as none; a folder of a dataset is none."""
+    if isinstance(source, str):
+        return True
+    return any(source.glob("data-*/about.json")) and not any(source.glob("*triples_[12]"))
 
 
 def _split(names: str | None) -> list[str] | None:

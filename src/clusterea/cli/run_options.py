@@ -22,7 +22,7 @@ Out = Annotated[
     Path,
     typer.Option(
         parser=run_path,
-        metavar="PATH",
+        metavar="<path>",
         help="The run's folder, or a URI such as s3://bucket/run.",
         show_default=False,
     ),

@@ -224,6 +224,21 @@ class Workspace:
         """The data of the artifact `key`."""
         return read_benchmark(self.artifact(key))
 
+    def original_data(self) -> Benchmark:
+        """The data of the run, without the answers of a person.
+
+        Raises:
+            DataError: The folder has none.
+            DamagedError: The data are damaged.
+        """
+        tasks = self._tasks()
+        for key in self._names():
+            if ARTIFACT.fullmatch(key) and key.startswith("data-"):
+                task = self.recipe(key)["config"].get("task")
+                if task in tasks and task_key((found := self.load_benchmark(key)).task) == task:
+                    return found
+        raise DataError(self.folder, "expected a run with its data; got none.")
+
     # ---- the task of the folder
 
     def check_task(self, task: str, option: str = "--overwrite") -> None:
