@@ -213,7 +213,7 @@ class RayCluster:
             return _Slot(len(refs) - 1)
 
         parcel = _Parcel(replaced(tuple(arguments), _Held, numbered))
-        name = getattr(unit, "__name__", "unit")
+        name = getattr(unit, "__qualname__", "unit")
         run = self._run.options(num_returns=parts or 1, name=name)
         return self._aside(lambda: run.remote(unit, parts, parcel, *refs))
 
