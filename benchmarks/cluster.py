@@ -59,6 +59,7 @@ from common import (
     put_record,
     read_records,
     scaled,
+    table,
 )
 
 OWN_NETWORK = Path(__file__).parents[1] / "tests/engines/own_network.py"
@@ -493,6 +494,24 @@ def _large_bars(by_run: dict[Run, Record]) -> Iterator[Bar]:
         yield f"{eight.name}: times the memory of a worker", above[0] / above[1], 0.35
         driver = max(by_run[run]["driver_bytes"] for run in (eight, two))
         yield f"{LARGE}: ray: GB of the driver", driver / 1e9, 1
+
+
+def cost_table(records: Sequence[Record]) -> list[str]:
+    """A line for each run of the large pair."""
+    by_run = {Run.of(each): each for each in records if each["pair"] == LARGE}
+    lines = []
+    for run, record in by_run.items():
+        alone = by_run.get(Run(LARGE, settings=run.settings))
+        bytes_ = "" if alone is None or alone is record else "same"
+        if bytes_ and not is_same(record, alone or record):
+            bytes_ = "other"
+        name = run.name.removeprefix(f"{LARGE}: ")
+        times = [f"{record[each]:,.0f}" for each in ("seconds", "cpu_seconds")]
+        sizes = [record[f"{each}_bytes"] for each in ("driver", "worker", "all")]
+        memory = [f"{each / 1e9:.2f}" if each else "" for each in sizes]
+        lines.append([name, *times, *memory, bytes_])
+    head = ["run", "seconds", "CPU seconds", "driver, GB", "worker, GB", "all, GB", "bytes"]
+    return table(head, lines)
 
 
 def said(bar: Bar) -> str:
