@@ -206,7 +206,9 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.driver = 0
         self.processes: dict[str, Process] = {}
-        self.most = self.most_shared = 0  # bytes of all processes together, and of Ray's store
+        self._shared = self.most = self.most_shared = (
+            0  # bytes of all processes together, and of Ray's store
+        )
         self.kill: Callable[[], bool] | None = None  # called until it returns True
         self._mark = f"{MARK}={os.environ[MARK]}".encode()
         self._others: set[str] = set()
@@ -220,7 +222,10 @@ class Watch(threading.Thread):
                 self.kill = None
             if time.monotonic() - last > 1:
                 last = time.monotonic()
-                self._add_up()
+                self._shared = sum(map(store_bytes, list(self.processes)))
+                self.most_shared = max(self.most_shared, self._shared)
+            private = sum(each.private for each in self.processes.values())
+            self.most = max(self.most, private + self._shared)
 
     def end(self) -> None:
         self._ended.set()
@@ -249,12 +254,6 @@ class Watch(threading.Thread):
 
     def of(self, kind: str) -> list[Process]:
         return [each for each in self.processes.values() if each.kind == kind]
-
-    def _add_up(self) -> None:
-        shared = sum(map(store_bytes, list(self.processes)))
-        self.most_shared = max(self.most_shared, shared)
-        private = sum(each.private for each in self.processes.values())
-        self.most = max(self.most, private + shared)
 
 
 def store_bytes(process: str) -> int:
@@ -404,7 +403,7 @@ def cpu_of_units(workers: Iterable[Process]) -> dict[str, float]:
 def ran(command: Sequence[str], watch: Watch) -> tuple[int, float]:
     """The exit code and the seconds of a command."""
     start = time.perf_counter()
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         watch.driver = process.pid
         watch.start()
         code = process.wait()
