@@ -534,6 +534,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.rows and MARK not in os.environ:
         go_to_own_network()
+    torch.set_num_threads(1)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token"}
     os.environ |= {"RAY_AUTH_TOKEN": secrets.token_hex(32), "OMP_NUM_THREADS": "1"}
     runs = [run for pair in arguments.pairs for row in arguments.rows for run in ROWS[row](pair)]

@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
     *(
         "alignment_accuracy",
+        "cluster",
+        "cluster_plan",
         "common",
         "few_seeds",
         "names",
@@ -399,3 +401,77 @@ class TestPlan:
         nine = {(run["entities"], run["preset"]) for run in plan.RUNS if "names" not in run}
         assert len(nine) == 9
         assert len({size for size, _ in nine}) == len({name for _, name in nine}) == 3
+
+
+class TestCluster:
+    """What is made of runs on clusters; `test_cluster_run.py` has some."""
+
+    @staticmethod
+    def ran(cluster: ModuleType, *identity: Any, **figures: Any) -> dict[str, Any]:
+        own: dict[str, Any] = {"seconds": 10.0, "cpu_seconds": 20.0, "all_bytes": 2**30}
+        own |= {"driver_bytes": 10**9, "worker_bytes": 5 * 10**8, "idle_bytes": 10**8}
+        own |= {"alignment": "a", "similarity": "b", "reused": [], "entities": [90_000, 60_000]}
+        own |= {"triples": [300_000, 200_000], "seeds": 10_000}
+        own |= {"stages": {"matching": 1.0, "writing": 2.0}, "cpu_of_units": {"spread": 9.0}}
+        return {**asdict(cluster.Run(*identity)), **own, **figures}
+
+    def test_bars(self, benchmarks: dict[str, ModuleType]) -> None:
+        cluster = benchmarks["cluster"]
+        records = [
+            self.ran(cluster, "150000"),
+            self.ran(cluster, "150000", "ray", 2, worker_bytes=10**9),
+            self.ran(cluster, "150000", "ray", 4, cpu_seconds=31.0, similarity="c"),
+            self.ran(cluster, "150000", "ray", 8, cpu_seconds=32.0),
+            self.ran(cluster, "150000", "ray", 8, 0, None, "worker in search", seconds=14.0),
+            self.ran(cluster, "150000", "ray", 8, 0, None, "driver in search"),
+            self.ran(cluster, "150000", "ray", 8, 1),
+            self.ran(cluster, "150000", "ray", 8, 1, 4 * 10**8, seconds=26.0),
+            self.ran(cluster, "3000000", "ray", all_bytes=23 * 2**30),
+        ]
+        found = {what.split(": ", 1)[1]: value for what, value, _ in cluster.bars(records)}
+        assert found == {
+            "local: of 7 other runs, those with other bytes": 1,
+            "ray, 8 shards, driver in search killed: stages that run twice": 1,
+            "ray, 8 shards, worker in search killed: times the seconds": 1.4,
+            "ray, 8 shards, 1 nodes, a store of 0.4 GB: times the seconds": 2.6,
+            "ray, 4 shards: times the CPU seconds": 1.55,
+            "ray, 8 shards: times the CPU seconds": 1.6,
+            "ray, 8 shards: times the memory of a worker": pytest.approx(4 / 9),
+            "ray: GB of the driver": 1.0,
+            "ray: GiB in all": 23.0,
+        }
+        told = [cluster.said(bar).split(":")[0] for bar in cluster.bars(records)]
+        assert told.count("- missed") == 5
+        assert [line[-1] for line in cells(cluster.cost_table(records))].count("other") == 1
+
+    def test_a_process_is_watched(
+        self, benchmarks: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster = benchmarks["cluster"]
+        monkeypatch.setenv(cluster.MARK, "test")
+        watch = cluster.Watch()
+        wait = "import time; kept = bytearray(10**8); time.sleep(1)"
+        code, seconds = cluster.ran([sys.executable, "-c", wait], watch)
+        assert code == 0
+        assert seconds > 1
+        (driver,) = watch.of("driver")
+        assert driver.cpu > 0
+        assert watch.most >= driver.peak > 10**8
+
+    def test_a_run_is_predicted_by_itself(self, benchmarks: dict[str, ModuleType]) -> None:
+        cluster, plan = benchmarks["cluster"], benchmarks["cluster_plan"]
+        own = self.ran(cluster, "150000", "ray", 8, 0, None, None, cluster.LISTS)
+        found = {line[0]: line[1] for line in cells(plan.checked([own]))}
+        assert found["labels"] == "9.0 / 9.0"
+        assert found["matching"] == "1.0 / 1.0"
+        assert found["all"] == "12 / 12"
+
+    def test_more_machines_take_less_time(self, benchmarks: dict[str, ModuleType]) -> None:
+        plan = benchmarks["cluster_plan"]
+        few, many = (plan.Machines(count, 16, 64e9, 1.25e9) for count in (2, 16))
+        known = {stage.name: 1e-9 for stage in plan.stages(plan.WIKIDATA, few)}
+        totals = [
+            sum(each.seconds(machines, known) for each in plan.stages(plan.WIKIDATA, machines))
+            for machines in (few, many)
+        ]
+        assert totals[0] > 2 * totals[1]
