@@ -175,6 +175,7 @@ class Process:
     peak: int = 0  # bytes
     unit: str = ""  # that it runs
     units: dict[str, float] = field(default_factory=dict)  # CPU seconds of each
+    peaks: dict[str, float] = field(default_factory=dict)  # bytes in each
 
     def look(self, folder: Path, driver: int) -> None:
         """Takes the figures from `/proc`."""
@@ -189,6 +190,8 @@ class Process:
         self.cpu = spent
         self.private = private_bytes((folder / "status").read_text())
         self.peak = max(self.peak, self.private)
+        if self.unit:
+            self.peaks[self.unit] = max(self.peaks.get(self.unit, 0), self.private)
 
 
 def private_bytes(status: str) -> int:
@@ -371,7 +374,8 @@ def measure(run: Run, pair: Path, scratch: Path) -> Record:
             f"{kind}s": sum(each.cpu for each in watch.of(kind))
             for kind in ("driver", "worker", "service")
         },
-        "cpu_of_units": cpu_of_units(watch.of("worker")),
+        "cpu_of_units": of_units((each.units for each in watch.of("worker")), sum),
+        "bytes_of_units": of_units((each.peaks for each in watch.of("worker")), max),
         "driver_bytes": max(each.peak for each in watch.of("driver")),
         "worker_bytes": max((each.peak for each in watch.of("worker")), default=None),
         "idle_bytes": idle_bytes() if run.engine == "ray" else None,
@@ -391,12 +395,13 @@ def measure(run: Run, pair: Path, scratch: Path) -> Record:
     }
 
 
-def cpu_of_units(workers: Iterable[Process]) -> dict[str, float]:
-    """CPU seconds of each kind of unit, the largest first."""
-    found: dict[str, float] = {}
-    for each in workers:
-        for name, spent in each.units.items():
-            found[name] = found.get(name, 0) + spent
+def of_units(
+    workers: Iterable[dict[str, float]], joined: Callable[[list[float]], float]
+) -> dict[str, float]:
+    """The figures of each kind of unit, joined over the workers; the largest first."""
+    every = list(workers)
+    names = dict.fromkeys(name for each in every for name in each)
+    found = {name: joined([each.get(name, 0) for each in every]) for name in names}
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
@@ -537,6 +542,7 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token"}
     os.environ |= {"RAY_AUTH_TOKEN": secrets.token_hex(32), "OMP_NUM_THREADS": "1"}
+    os.environ["RAY_worker_niceness"] = "0"  # or other programs would count
     runs = [run for pair in arguments.pairs for row in arguments.rows for run in ROWS[row](pair)]
     kept = set(map(Run.of, read_records(arguments.out)))
     with ExitStack() as stack:
