@@ -542,7 +542,7 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token"}
     os.environ |= {"RAY_AUTH_TOKEN": secrets.token_hex(32), "OMP_NUM_THREADS": "1"}
-    os.environ["RAY_worker_niceness"] = "0"  # or other programs would count
+    os.environ |= {"RAY_worker_niceness": "0"}  # or other programs would slow workers down
     runs = [run for pair in arguments.pairs for row in arguments.rows for run in ROWS[row](pair)]
     kept = set(map(Run.of, read_records(arguments.out)))
     with ExitStack() as stack:
