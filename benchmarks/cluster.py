@@ -434,10 +434,10 @@ def idle_bytes() -> int:
 
 def write_pair(name: str, data: Path | None, scratch: Path) -> Path:
     """The folder of a pair, generated if it is not in `data`."""
-    if not (name in SHAPES or name.isdigit()):
-        if data is None:
-            raise SystemExit(f"{name}: --data must name the folder that holds it.")
+    if data is not None and (data / name).is_dir():
         return data / name
+    if not (name == "demo" or name.isdigit()):
+        raise SystemExit(f"{name}: --data must name the folder that holds it.")
     folder = scratch / f"pair-{name}"
     if not folder.exists():
         write_openea(generate(scaled(int(name)) if name.isdigit() else SHAPES[name], 0), folder)
