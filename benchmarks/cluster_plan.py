@@ -43,7 +43,6 @@ MEASURED = [  # pairs beside their prediction
 ]
 GPU_MEMORY_RATE = 2e12  # bytes per second that a kernel reads; about half of what an H200 can
 DEGREE_SHARE = 0.5  # of the edges of a pair's entities that are looked up for evidence
-SHARDS_PER_CORE = 4  # so that cores wait little for the last shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Stage:
     moved: float  # bytes between machines
     by_driver: float  # bytes from and to the driver
     unit: float  # bytes that one unit takes
-    held: float  # bytes of each machine
+    held: float  # bytes of each machine, or of the driver's
     is_product: bool = False  # of matrices
     read: int = 4  # bytes that an operation reads, on a GPU
 
@@ -164,7 +163,7 @@ def graph_bytes() -> dict[str, float]:
 
 def stages(size: Size, machines: Machines, shards: int | None = None) -> list[Stage]:
     """All stages of a run with `fast` on so many shards."""
-    shards = shards or SHARDS_PER_CORE * machines.all_cores
+    shards = shards or machines.all_cores
     return [*_propagation(size, machines, shards), *_fusion(size, machines, shards), *_driver(size)]
 
 
@@ -288,6 +287,7 @@ def _fusion(size: Size, machines: Machines, shards: int) -> list[Stage]:
     rounds = config.sinkhorn_rounds * (1 + config.support_rounds) + 1
     cells = size.cells
     by_both = 2 * 16 * cells / machines.count
+    of_columns = 16 * shards * target  # what each shard has for all columns; the driver gets it
     return [
         *found,
         Stage(
@@ -314,9 +314,9 @@ def _fusion(size: Size, machines: Machines, shards: int) -> list[Stage]:
             config.support_rounds * cells * DEGREE_SHARE * size.edges / size.nodes,
             shards,
             of_graph["evidence"] * size.triples * machines.count,
-            config.support_rounds * 16 * shards * target,
+            of_columns * (1 + config.support_rounds),
             100 * cells / shards,
-            of_graph["evidence"] * size.triples + by_both,
+            of_graph["evidence"] * size.triples + by_both + of_columns,
             read=40,
         ),
     ]

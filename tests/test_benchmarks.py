@@ -475,3 +475,9 @@ class TestCluster:
             for machines in (few, many)
         ]
         assert totals[0] > 2 * totals[1]
+
+    def test_the_page_is_current(self, benchmarks: dict[str, ModuleType]) -> None:
+        plan = benchmarks["cluster_plan"]
+        records = benchmarks["common"].read_records(plan.RESULTS / "cluster.jsonl")
+        page = plan.PAGE.read_text()
+        assert plan.written(page, records) == page, "run `benchmarks/cluster_plan.py --write`"
