@@ -11,6 +11,7 @@ import clusterea
 from clusterea.cli import main
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.errors import InputError
+from clusterea.threads import available_cpus
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def planned(
         ("", None),
         ("--shards 1", "Engine     local, 1 shard"),
         ("--shards 8", "Engine     local, 8 shards on disk"),
-        ("--engine ray", "Engine     ray on this machine"),
+        ("--engine ray", f"Engine     ray on this machine, {2 * available_cpus()} shards"),
         ("--engine ray --address h:6379 --shards 8", "Engine     ray at h:6379, 8 shards"),
     ],
 )
@@ -52,8 +53,10 @@ def test_the_plan(
     assert [each for each in told if each.startswith("Engine")] == ([line] if line else [])
     described = json.loads(planned(pair, monkeypatch, capsys, "--json", *options.split()))
     assert described["engine"] == ("ray" if "ray" in options else "local")
-    shards = options.partition("--shards ")[2]
+    shards = options.partition("--shards ")[2] or (line and "ray" in line and line.split()[5])
     assert described["shards"] == (int(shards) if shards else None)
+    assert any(each.startswith("Units") for each in told) == (shards not in (None, "1"))
+    assert bool(described["expected"]["worker_bytes"]) == bool(shards)
 
 
 def test_ray_computes_on_cpus(
