@@ -19,6 +19,11 @@ def test_product(kind: torch.dtype, has_bias: bool, rows: int) -> None:
     torch.testing.assert_close(linear(left, right, bias), wanted)
 
 
+def test_no_weights() -> None:
+    assert linear(torch.ones(3, 4), torch.ones(0, 4)).shape == (3, 0)
+    assert torch.equal(linear(torch.ones(3, 0), torch.ones(2, 0)), torch.zeros(3, 2))
+
+
 def test_rows_and_weights_with_gaps_between_them() -> None:
     draw = torch.Generator().manual_seed(2)
     left, right = torch.randn(8, 12, generator=draw), torch.randn(6, 5, generator=draw)

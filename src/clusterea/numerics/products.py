@@ -18,8 +18,8 @@ def linear(rows: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor:
         weights: (outputs, dim).
         bias: (outputs,).
     """
-    is_known = rows.device.type == "cpu" and rows.dtype == torch.float32
-    if _HAS_ONEDNN and is_known and rows.numel() and weights.numel():  # it knows no empty matrix
+    is_plain = rows.device.type == "cpu" and rows.dtype == weights.dtype == torch.float32
+    if _HAS_ONEDNN and is_plain and rows.numel() and weights.numel():
         with torch.no_grad():
             product: Tensor = torch.ops.mkldnn._linear_pointwise(
                 rows, weights, bias, "none", [], ""
