@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +41,7 @@ MEASURED = [  # pairs beside their prediction
     *(("150000", settings) for settings in ("", LISTS)),
     *(("1500000", ""), ("3000000", "")),
 ]
+WIDER = 1 / 40  # of the other side
 GPU_MEMORY_RATE = 2e12  # bytes per second that a kernel reads; about half of what an H200 can
 DEGREE_SHARE = 0.5  # of the edges of a pair's entities that are looked up for evidence
 
@@ -423,8 +424,20 @@ def plan(size: Size, machines: Sequence[Machines], known: dict[str, float]) -> l
             ]
         )
     lines.append(["all", "", "", "", *(_minutes(each) for each in totals)])
+    more = [_wider_search(size, each) for each in machines]
+    times = [stage.seconds(each, known) for stage, each in zip(more, machines, strict=True)]
+    shown = ["search, wider", f"{more[0].operations:.1e}", "", ""]
+    lines.append([*shown, *(_minutes(each) for each in times)])
     head = ["stage", "operations", "GB moved", "GB of a machine"]
     return table([*head, *(f"{each.name}, min" for each in machines)], lines)
+
+
+def _wider_search(size: Size, machines: Machines) -> Stage:
+    """A search that compares a larger share of the other side."""
+    (own,) = (each for each in stages(size, machines) if each.name == "search")
+    source, target = size.free
+    width = size.config.propagation.features
+    return replace(own, operations=2 * WIDER * source * target * width)
 
 
 def _minutes(seconds: float) -> str:
