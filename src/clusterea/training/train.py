@@ -364,7 +364,7 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
     if not config.dropout:
         return outputs
     draw = generator(config.seed, "dropout", epoch, number, device=outputs.device)
-    # Four draws of 16 bits from one of 64: bernoulli_ takes five times as long on a CPU.
+    # Four draws of 16 bits from one of 64: on a CPU, bernoulli_ takes more than twice as long.
     count = outputs.numel()
     bits = torch.empty(-(-count // 4), dtype=torch.int64, device=outputs.device)
     bits.random_(-(2**63), None, generator=draw)
