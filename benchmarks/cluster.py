@@ -101,7 +101,7 @@ class Run:
     def name(self) -> str:
         """What a reader calls it."""
         shards = f", {self.shards} shards" if self.shards else ""
-        nodes = f", {self.nodes} nodes" if self.nodes else ""
+        nodes = f", {self.nodes} node{'s' * (self.nodes > 1)}" if self.nodes else ""
         store = f", a store of {self.store / 1e9:.1f} GB" if self.store else ""
         lost = f", {self.lost} killed" if self.lost else ""
         settings = f", {self.settings}" if self.settings else ""
