@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clusterea.numerics import knn
-from clusterea.numerics.knn import Nearest, Neighbors, best_cells
+from clusterea.numerics.knn import Nearest, Neighbors, _chunks, best_cells
+from clusterea.numerics.rows import TILE
 from clusterea.numerics.ties import tie_vectors
 from clusterea.types import Pair
 from vector_problems import assert_same, keys_of, problem
@@ -223,3 +224,10 @@ class TestGpu:
         wanted = nearest(source, target, 50, ties, 0, device=device)
         for block in (Pair(512, 4096), Pair(2048, 640), Pair(64, 64)):
             assert_same(nearest(source, target, 50, ties, 0, device=device, block=block), wanted)
+
+
+@pytest.mark.parametrize("numbers", [1, 100, 255, 256, 257, 5000, 1 << 30])
+def test_chunks_are_the_same_in_all_shards(numbers: int) -> None:
+    """A product may round otherwise with another number of rows."""
+    step = next(_chunks(10, numbers, torch.device("cpu"))).stop
+    assert step % TILE == 0 or TILE % step == 0

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import block_product
-from clusterea.numerics.rows import Rows, as_rows
+from clusterea.numerics.rows import TILE, Rows, as_rows
 from clusterea.numerics.ties import DIMENSIONS, as_dimensions
 from clusterea.types import Pair
 
@@ -317,8 +317,12 @@ def row_dots(rows: Tensor, others: Tensor | Rows, columns: Tensor) -> Tensor:
 
 
 def _chunks(rows: int, numbers: int, device: torch.device) -> Iterator[slice]:
-    """Slices of rows that hold about a block of numbers, with `numbers` numbers in each row."""
+    """Slices of rows that hold about a block of numbers, with `numbers` numbers in each row.
+
+    Their sizes divide `TILE`, or are multiples of it, so that they are the same in all shards.
+    """
     step = max(1, block_size("pair products", device) // numbers)
+    step = step // TILE * TILE or 1 << (step.bit_length() - 1)
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
