@@ -649,7 +649,7 @@ class TestDryRun:
     ) -> None:
         from clusterea.pipeline.memory import Expected
 
-        def pretended(_task: object, config: Any, _place: object) -> Expected:
+        def pretended(_task: object, config: Any, *_: object) -> Expected:
             side = config.sampling.max_batch
             return Expected(int(8 * side * side + 1e6 * config.training.dimension), 0)
 

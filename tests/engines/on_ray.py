@@ -138,17 +138,21 @@ def test_an_alignment_has_the_same_bytes(ray_cluster: RayCluster) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it(number: signal.Signals) -> None:
     names = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    before = set(Path(tempfile.gettempdir()).glob("clusterea-*"))
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITS],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=names,
-    ) as command:
+    # In a folder of its own, since other tests use Ray too; a short one, for sockets.
+    with (
+        tempfile.TemporaryDirectory(prefix="own-") as folder,
+        subprocess.Popen(
+            [sys.executable, "-c", WAITS],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**names, "TMPDIR": folder},
+        ) as command,
+    ):
         assert command.stdout is not None
         assert command.stdout.readline() == "ready\n"
+        assert list(Path(folder).glob("clusterea-*"))
         command.send_signal(number)
         out, err = command.communicate()
-    assert (command.returncode, out, err) == (128 + number, "", "Stopped.\n")
-    assert set(Path(tempfile.gettempdir()).glob("clusterea-*")) == before
+        assert (command.returncode, out, err) == (128 + number, "", "Stopped.\n")
+        assert not list(Path(folder).glob("clusterea-*"))

@@ -24,10 +24,10 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(
     ("free", "beside", "wanted"),
     [
-        (None, 0, 1 << 25),
-        (1 << 40, 0, 1 << 25),
-        (1 << 28, 0, 1 << 23),  # a quarter, 8 bytes a cell
-        (1 << 28, 1 << 27, 1 << 22),
+        (None, 0, 1 << 23),
+        (1 << 40, 0, 1 << 23),
+        (1 << 27, 0, 1 << 22),  # a quarter, 8 bytes a cell
+        (1 << 27, 1 << 26, 1 << 21),
         (1 << 10, 1 << 30, LEAST),
     ],
 )
@@ -36,7 +36,7 @@ def test_free_memory_bounds_a_block(
 ) -> None:
     monkeypatch.setattr(block_sizes, "available", lambda device: free)
     assert fitting_size("nearest", CPU, 8, beside) == wanted
-    assert block_size("nearest", CPU) == 1 << 25
+    assert block_size("nearest", CPU) == 1 << 23
 
 
 def test_a_bound_on_the_process_makes_blocks_smaller() -> None:
