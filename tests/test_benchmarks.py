@@ -433,7 +433,7 @@ class TestCluster:
             "local: of 7 other runs, those with other bytes": 1,
             "ray, 8 shards, driver in search killed: stages that run twice": 1,
             "ray, 8 shards, worker in search killed: times the seconds": 1.4,
-            "ray, 8 shards, 1 nodes, a store of 0.4 GB: times the seconds": 2.6,
+            "ray, 8 shards, 1 node, a store of 0.4 GB: times the seconds": 2.6,
             "ray, 4 shards: times the CPU seconds": 1.55,
             "ray, 8 shards: times the CPU seconds": 1.6,
             "ray, 8 shards: times the memory of a worker": pytest.approx(4 / 9),
