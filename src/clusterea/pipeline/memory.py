@@ -144,7 +144,7 @@ def expected_memory(
     """The memory that a run takes at most, if rounds go on as long as they may.
 
     It is that of the stage with the highest peak: what is in memory when the stage begins, and what
-    it takes itself. With several `shards`, vectors are in files, and so are the units that wait.
+    it takes itself. With several `shards` on a CPU, vectors and results that wait are in files.
     """
     sizes = Sizes(task, config, device.type)
     cells = sizes.cells(fused_views(config))
@@ -153,10 +153,10 @@ def expected_memory(
     if device.type == "cpu" and config.has_trained:
         base += TRAINING_BYTES
     host, gpu = [Need(base)], [Need(0)]
-    is_cut = shards is not None and shards > 1
+    parts = shards if shards is not None and device.type == "cpu" else 1
+    is_cut = parts > 1
     if is_cut:
-        assert shards is not None
-        host.append(Need(base + shard_plan(task, config, shards).unit))
+        host.append(Need(base + shard_plan(task, config, parts).unit))
     for stage in planned_stages(task, config):
         if is_cut and stage.kind in CUT:
             continue
