@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -26,21 +26,14 @@ def node_runs(offsets: Tensor, edges_per_block: int) -> Iterator[tuple[int, int]
 
 
 def fill(
-    runs: list[tuple[int, int]],
-    compute: Callable[[int, int], Tensor],
-    device: torch.device,
-    empty: Callable[[Sequence[int], torch.dtype], Tensor] | None = None,
+    runs: list[tuple[int, int]], compute: Callable[[int, int], Tensor], device: torch.device
 ) -> Tensor:
-    """The results of all runs in one tensor on the device; `empty` makes it, if given."""
+    """The results of all runs in one tensor on the device."""
     whole = staging = torch.empty(0)
     for start, stop in runs:
         part = compute(start, stop)
         if start == 0:
-            shape = [runs[-1][1], *part.shape[1:]]
-            if empty is not None:
-                whole = empty(shape, part.dtype)
-            else:
-                whole = torch.empty(shape, dtype=part.dtype, device=device)
+            whole = torch.empty(runs[-1][1], *part.shape[1:], dtype=part.dtype, device=device)
         if part.device == device:
             whole[start:stop] = part
             continue
