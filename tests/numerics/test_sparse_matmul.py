@@ -112,3 +112,9 @@ class TestCompact:
         small, kept = matrix.select(torch.tensor(rows, dtype=torch.int64)).compact()
         torch.testing.assert_close(small @ other[kept], (dense(matrix) @ other)[rows])
         assert len(kept) == small.num_columns
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (0, 0), (1, 4), (3, 4), (4, ROWS)])
+def test_between_has_a_range_of_rows(matrix: SparseMatrix, start: int, stop: int) -> None:
+    found = matrix.between(start, stop)
+    assert torch.equal(dense(found), dense(matrix)[start:stop])

@@ -223,6 +223,16 @@ class TestResult:
         monkeypatch.setitem(BLOCK_SIZES, "labels", {"cpu": edge_cells})
         assert_near(propagate(small, quick()), whole, 1e-6)
 
+    @pytest.mark.parametrize("columns", [8, 16, 32])
+    def test_columns_at_a_time_do_not_change_a_byte(
+        self, small: AlignmentTask, columns: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = quick(dimension=64, features=64)
+        whole = propagate(small, config)
+        monkeypatch.setattr("clusterea.training.label_propagation.AT_ONCE", columns)
+        for one, other in propagate(small, config).zip(whole):
+            assert torch.equal(one, other)
+
     def test_renumbered_entities_keep_their_rows(self, small: AlignmentTask) -> None:
         rng = np.random.default_rng(1)
         new = Pair(rng.permutation(30), rng.permutation(30))

@@ -29,6 +29,7 @@ from clusterea.engines.references import replaced
 from clusterea.engines.scratch import Scratch
 from clusterea.errors import InputError
 from clusterea.files import readable_size
+from clusterea.freed_memory import give_back
 from clusterea.threads import available_cpus
 from clusterea.version import __version__
 
@@ -394,6 +395,7 @@ def _run(unit: Callable[..., Any], parts: int | None, arguments: Any, *values: A
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     given = replaced(arguments, _Slot, lambda slot: values[slot.number])
+    give_back()  # else a worker would keep what its largest unit took
     try:
         found = unit(*given)
     except InputError as error:

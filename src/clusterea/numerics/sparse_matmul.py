@@ -60,6 +60,14 @@ class SparseMatrix:
             self.num_rows,
         )
 
+    def between(self, start: int, stop: int) -> SparseMatrix:
+        """The rows from `start` up to `stop`, without a copy of their cells."""
+        offsets = self.offsets[start : stop + 1]
+        cells = slice(int(offsets[0]), int(offsets[-1]))
+        return SparseMatrix(
+            offsets - offsets[0], self.columns[cells], self.values[cells], self.num_columns
+        )
+
     def select(self, rows: Tensor) -> SparseMatrix:
         """(len(rows), columns): these rows, in this order."""
         counts = lengths(self.offsets).index_select(0, rows)

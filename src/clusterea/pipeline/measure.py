@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import resource
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusterea.freed_memory import give_back
 from clusterea.types import StageCost
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def measured(stage: str, device: torch.device) -> Iterator[StageCost]:
     if on_gpu:
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
-    _give_back()
+    give_back()
     _forget_peak()
     start = time.perf_counter()
     try:
@@ -38,14 +37,6 @@ def measured(stage: str, device: torch.device) -> Iterator[StageCost]:
             cost.peak_gpu_bytes = torch.cuda.max_memory_allocated(device)
         cost.seconds = time.perf_counter() - start
         cost.peak_host_bytes = _peak()
-
-
-def _give_back() -> None:
-    """Gives free memory back to the system: glibc keeps much of what earlier stages freed."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not every Linux has glibc
-        if trim is not None:
-            trim(0)
 
 
 def _forget_peak() -> None:

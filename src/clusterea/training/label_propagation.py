@@ -40,6 +40,7 @@ SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each 
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
 HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
 SLAB = 128  # dimensions of labels, or features, that one unit works on
+AT_ONCE = 64  # of them in memory at a time, on a CPU
 GPU_TILE = 1 << 17  # rows of one product on a GPU
 
 
@@ -111,14 +112,39 @@ def spread(
         The labels of all entities, not scaled yet; those of relations; and (nodes, 1) the sum of
         squares of each row.
     """
-    labels = stacked(*parts)
-    own = labels.float()
-    relations = edges.heads.apply(own)
-    heard = edges.edges.apply(own)
-    heard += edges.own * own
-    heard += edges.tails.apply(of_relations)
-    heard *= edges.scale
-    return heard.to(labels.dtype), relations, heard.square().sum(1, keepdim=True)
+    first, size = parts[0], sum(len(part) for part in parts)
+    device, width = first.device, first.shape[1]
+    raised = torch.empty(size, width, dtype=first.dtype, device=device)
+    squares = torch.empty(size, 1, device=device)
+    relations = torch.empty(edges.heads.num_rows, width, device=device)
+    step = max(1, block_size("labels", device) // width)
+    for columns in _at_once(width, device):
+        own = stacked(*(part[:, columns] for part in parts)).float()
+        relations[:, columns] = edges.heads.apply(own)
+        of_relation = of_relations[:, columns].contiguous()
+        for start in range(0, size, step):
+            rows = slice(start, min(start + step, size))
+            heard = edges.edges.between(rows.start, rows.stop).apply(own)
+            heard += edges.own[rows] * own[rows]
+            heard += edges.tails.between(rows.start, rows.stop).apply(of_relation)
+            heard *= edges.scale[rows]
+            raised[rows, columns] = heard.to(first.dtype)
+            if device.type == "cuda":
+                squares[rows] = heard.square().sum(1, keepdim=True)
+    if device.type == "cpu":
+        for start in range(0, size, step):
+            rows = slice(start, start + step)
+            squares[rows] = raised[rows].square().sum(1, keepdim=True)
+    return raised, relations, squares
+
+
+def _at_once(width: int, device: torch.device) -> list[slice]:
+    """Columns that are worked on at a time: those of a unit's labels, or half of them on a CPU.
+
+    A unit has the labels of all nodes, so this is memory. Each column has the same bytes.
+    """
+    step = AT_ONCE if device.type == "cpu" else width
+    return [slice(start, min(start + step, width)) for start in range(0, width, step)]
 
 
 def row_scales(*squares: Tensor) -> Tensor:
@@ -231,18 +257,21 @@ def heard(
         bounds: Where the shards begin, and where the last one ends; all shards, or some.
         *parts: (nodes, features): the labels of all nodes, in parts.
     """
-    labels = stacked(*parts)
+    device, width = parts[0].device, parts[0].shape[1]
     first, last = bounds[0], bounds[-1]
-    sums = torch.empty(last - first, labels.shape[1], device=labels.device)
-    most = max(1, block_size("labels", labels.device) // labels.shape[1])
-    for begin, end in node_runs(edges.offsets[first : last + 1], most):
-        offsets = edges.offsets[first + begin : first + end + 1]
-        some = slice(int(offsets[0]), int(offsets[-1]))
-        each = labels.index_select(0, edges.neighbors[some]).float()
-        each *= of_sets.index_select(0, edges.relation_sets[some])
-        places = torch.arange(len(each), device=each.device)
-        matrix = SparseMatrix(offsets - offsets[0], places, edges.weights[some], len(each))
-        sums[begin:end] = matrix.apply(each)
+    sums = torch.empty(last - first, width, device=device)
+    for columns in _at_once(width, device):
+        labels = stacked(*(part[:, columns] for part in parts))
+        names = of_sets[:, columns]
+        most = max(1, block_size("labels", device) // labels.shape[1])
+        for begin, end in node_runs(edges.offsets[first : last + 1], most):
+            offsets = edges.offsets[first + begin : first + end + 1]
+            some = slice(int(offsets[0]), int(offsets[-1]))
+            each = labels.index_select(0, edges.neighbors[some]).float()
+            each *= names.index_select(0, edges.relation_sets[some])
+            places = torch.arange(len(each), device=each.device)
+            matrix = SparseMatrix(offsets - offsets[0], places, edges.weights[some], len(each))
+            sums[begin:end, columns] = matrix.apply(each)
     return row_parts(sums, [each - first for each in bounds])
 
 

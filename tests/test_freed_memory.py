@@ -1,0 +1,31 @@
+"""`give_back`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusterea.freed_memory import give_back
+
+MEGABYTE = 10**6
+
+
+def private_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no RssAnon in /proc/self/status")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells private memory")
+def test_free_memory_goes_back_to_the_system() -> None:
+    # Small pieces are in the heap. Those that stay keep the end of the heap in use.
+    pieces = [bytearray(b"x" * 50_000) for _ in range(4_000)]  # 200 MB
+    kept = pieces[::20]
+    del pieces
+    before = private_bytes()
+    give_back()
+    assert private_bytes() < before - 100 * MEGABYTE
+    assert all(len(piece) == 50_000 for piece in kept)
