@@ -15,7 +15,7 @@ Rows and their bars, for two cores:
 - `cost`: CPU seconds of all processes are at most 1.5 times those of one process with 4 shards, 1.7
   times with 8; private memory of the largest worker, above that of an idle one, with 8 shards at
   most 0.35 times that with 2; private memory of the driver at most 1 GB
-- `size`: `--entities N` on Ray within 24 GiB in all
+- `size`: `--pairs 1500000 3000000` on Ray within 24 GiB in all
 
 A pair is `demo`, a number of entities (a generated pair of DBP1M's shape) or a folder in `--data`.
 All runs have the preset `fast` and one thread per process. They are in a network that has only
