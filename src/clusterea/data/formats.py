@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clusterea.data.named_graph import NamedGraph, with_triples
+from clusterea.data.ntriples import read_ntriples
 from clusterea.data.rdf import SYNTAXES, read_rdf
 from clusterea.data.streams import (
     first_bytes,
@@ -132,7 +133,9 @@ def read_graph(
     """
     if format_name == LAYOUT:
         named = read_bare_triples(path)
-    elif (resolved := resolve_format(path, format_name)) in SYNTAXES:
+    elif (resolved := resolve_format(path, format_name)) == "ntriples":
+        named = read_ntriples(path, label_properties)
+    elif resolved in SYNTAXES:
         named = read_rdf(path, resolved, label_properties)
     else:
         named = read_table(path, resolved, columns)

@@ -30,7 +30,7 @@ class LabelCollector:
 
     def __init__(self, properties: Sequence[str] = ()) -> None:
         ordered = dict.fromkeys((*properties, *LABEL_PROPERTIES))
-        self._properties = tuple(ordered)
+        self.properties = tuple(ordered)
         self._rank = {iri: rank for rank, iri in enumerate(ordered)}
         self._subjects: list[str] = []
         self._texts: list[str] = []
@@ -49,7 +49,7 @@ class LabelCollector:
     def found(self) -> frozenset[str]:
         """The properties that some label has."""
         ranks = np.unique(np.frombuffer(self._ranks, dtype=np.int64) // 2)
-        return frozenset(self._properties[rank] for rank in ranks)
+        return frozenset(self.properties[rank] for rank in ranks)
 
     def texts(self, entities: Names) -> Texts | None:
         """The labels of these entities; None if there are none at all."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,10 @@ import pyarrow as pa
 from clusterea.data.equivalences import CLOSE_MATCH, EQUIVALENCES, LISTED
 from clusterea.data.hostile_rdf import guarded
 from clusterea.data.label_properties import LabelCollector
-from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_ids
+from clusterea.data.named_graph import LITERALS, QUOTED, NamedGraph, from_columns
 from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream, refuse_utf16
 from clusterea.errors import DataError, cut
-from clusterea.types import Names, Pair
+from clusterea.types import Pair
 
 SYNTAXES = {
     "ntriples": "N_TRIPLES",
@@ -50,52 +51,98 @@ def from_statements(
     keep_ids: bool,
     label_properties: Sequence[str] = (),
 ) -> NamedGraph:
-    """The statements' triples between resources; literals are no triples, but may be labels.
+    """The graph of pyoxigraph's statements."""
+    found = Statements(keep_ids=keep_ids, label_properties=label_properties)
+    found.add(statements)
+    return found.graph(path)
+
+
+class Statements:
+    """Triples between resources; literals are no triples, but may be labels.
 
     An IRI is named by itself, without its angle brackets. A blank node of N-Triples keeps its
     id; elsewhere the parser may make ids up, so there they are numbered as they appear.
     """
-    from pyoxigraph import BlankNode, Literal, NamedNode
 
-    entities: dict[str, int] = {}
-    relations: dict[str, int] = {}
-    blanks: dict[str, str] = {}
-    heads, predicates, tails = array("q"), array("q"), array("q")
-    literals = quoted = 0
-    labels = LabelCollector(label_properties)
+    def __init__(self, *, keep_ids: bool, label_properties: Sequence[str] = ()) -> None:
+        self.labels = LabelCollector(label_properties)
+        self._keep_ids = keep_ids
+        self._entities: dict[str, int] = {}
+        self._relations: dict[str, int] = {}
+        self._blanks: dict[str, str] = {}
+        self._columns = array("i"), array("i"), array("i")
+        self._literals = self._quoted = 0
 
-    def entity(node: Any) -> int:
-        name = node.value
-        if type(node) is BlankNode:
-            name = f"_:{name}" if keep_ids else blanks.setdefault(name, f"_:b{len(blanks)}")
-        return entities.setdefault(name, len(entities))
+    def add(self, statements: Iterable[Any]) -> None:
+        """Adds statements of pyoxigraph."""
+        from pyoxigraph import BlankNode, Literal, NamedNode
 
-    for subject, predicate, value, _ in statements:
-        if type(value) is Literal:
-            literals += 1
-            if type(subject) is NamedNode:
-                labels.offer(subject.value, predicate.value, value)
-        elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always
-            heads.append(entities.setdefault(subject.value, len(entities)))
-            predicates.append(relations.setdefault(predicate.value, len(relations)))
-            tails.append(entities.setdefault(value.value, len(entities)))
-        elif type(subject) in (NamedNode, BlankNode) and type(value) in (NamedNode, BlankNode):
-            heads.append(entity(subject))
-            predicates.append(relations.setdefault(predicate.value, len(relations)))
-            tails.append(entity(value))
-        else:
-            quoted += 1
+        entities, relations, blanks = self._entities, self._relations, self._blanks
+        heads, predicates, tails = self._columns
 
-    if not heads and not literals and not quoted:
-        raise DataError(path, "expected RDF triples, got none.")
-    columns = [np.frombuffer(column, dtype=np.int64) for column in (heads, predicates, tails)]
-    named = from_ids(
-        np.stack(columns, axis=1),
-        Names(entities),
-        Names(relations),
-        {LITERALS: literals, QUOTED: quoted},
-    )
-    return replace(named, labels=labels.texts(named.entities), label_properties=labels.found())
+        def entity(node: Any) -> int:
+            name = node.value
+            if type(node) is BlankNode:
+                new = f"_:b{len(blanks)}"
+                name = f"_:{name}" if self._keep_ids else blanks.setdefault(name, new)
+            return entities.setdefault(name, len(entities))
+
+        for subject, predicate, value, _ in statements:
+            if type(value) is Literal:
+                self._literals += 1
+                if type(subject) is NamedNode:
+                    self.labels.offer(subject.value, predicate.value, value)
+            elif type(subject) is NamedNode and type(value) is NamedNode:  # nearly always
+                heads.append(entities.setdefault(subject.value, len(entities)))
+                predicates.append(relations.setdefault(predicate.value, len(relations)))
+                tails.append(entities.setdefault(value.value, len(entities)))
+            elif type(subject) in (NamedNode, BlankNode) and type(value) in (NamedNode, BlankNode):
+                heads.append(entity(subject))
+                predicates.append(relations.setdefault(predicate.value, len(relations)))
+                tails.append(entity(value))
+            else:
+                self._quoted += 1
+
+    def graph(
+        self, path: Path, further: Sequence[TripleColumns] = (), literals: int = 0
+    ) -> NamedGraph:
+        """The graph of these triples and further ones.
+
+        Args:
+            path: The file.
+            further: Triples that come first.
+            literals: Further triples with a literal.
+        """
+        literals += self._literals
+        own = TripleColumns(
+            *(
+                pa.DictionaryArray.from_arrays(
+                    pa.array(np.frombuffer(column, dtype=np.int32)),
+                    pa.array(names, pa.large_string()),
+                )
+                for column, names in zip(
+                    self._columns, (self._entities, self._relations, self._entities), strict=True
+                )
+            )
+        )
+        columns = [pa.chunked_array(parts) for parts in zip(*further, own, strict=True)]
+        if not len(columns[0]) and not literals and not self._quoted:
+            raise DataError(path, "expected RDF triples, got none.")
+        named = from_columns(*columns)
+        return replace(
+            named,
+            dropped={LITERALS: literals, QUOTED: self._quoted, **named.dropped},
+            labels=self.labels.texts(named.entities),
+            label_properties=self.labels.found(),
+        )
+
+
+class TripleColumns(NamedTuple):
+    """The names of triples."""
+
+    heads: pa.DictionaryArray
+    relations: pa.DictionaryArray
+    tails: pa.DictionaryArray
 
 
 def read_equivalences(
@@ -141,18 +188,13 @@ def read_equivalences(
 
 def _statements(path: Path, format_name: str) -> Iterator[Any]:
     """The file's statements as (subject, predicate, object, graph), of all its graphs."""
-    import pyoxigraph
-
-    syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
     with open_stream(path) as file:
         try:
             start = file.peek(len(UTF8_BOM))
             refuse_utf16(start, path)
             if start.startswith(UTF8_BOM):
                 file.read(len(UTF8_BOM))
-            content = guarded(file, path, format_name)
-            # With a base, relative IRIs are accepted; files saved from the web have them.
-            yield from pyoxigraph.parse(content, format=syntax, base_iri="file:///")
+            yield from parsed(file, path, format_name)
         except SyntaxError as error:
             told = re.sub(r"(Parser error)?\s*\bat line \d+[^:]*:?", "", str(error.msg))
             problem = told.strip(".: ")
@@ -163,3 +205,13 @@ def _statements(path: Path, format_name: str) -> Iterator[Any]:
             ) from error
         except UNPACK_ERRORS as error:
             raise DataError(path, f"can't be unpacked: {cut(error)}.") from error
+
+
+def parsed(file: io.BufferedReader[Any], path: Path, format_name: str) -> Iterator[Any]:
+    """The statements of an open file."""
+    import pyoxigraph
+
+    syntax = getattr(pyoxigraph.RdfFormat, SYNTAXES[format_name])
+    content = guarded(file, path, format_name)
+    # With a base, relative IRIs are accepted; files saved from the web have them.
+    yield from pyoxigraph.parse(content, format=syntax, base_iri="file:///")
