@@ -77,8 +77,15 @@ UNITS = {  # those by which the stage of a worker is told
 SERVICES = ("SpillWorker", "RestoreWorker", "Agent")  # workers of Ray that run no units
 TICKS = os.sysconf("SC_CLK_TCK")
 IDLE = """
-import ray, torch, clusterea.sharded
-print(open("/proc/self/status").read())
+import ray
+
+@ray.remote
+def status():
+    import torch, clusterea.sharded
+    return open("/proc/self/status").read()
+
+ray.init(num_cpus=1, include_dashboard=False, object_store_memory=10**8, log_to_driver=False)
+print(ray.get(status.remote()))
 """
 
 
@@ -427,7 +434,7 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def idle_bytes() -> int:
-    """Private memory of a process that has imported what a worker imports."""
+    """Private memory of a worker that has imported what units need, and run nothing."""
     done = subprocess.run([sys.executable, "-c", IDLE], check=True, capture_output=True, text=True)
     return private_bytes(done.stdout)
 

@@ -23,11 +23,10 @@ CPU = torch.device("cpu")
 
 def test_numbers_of_units_are_theirs() -> None:
     """They are copied, because the modules of the units load torch."""
-    labels, rows, own = (
-        import_module(f"clusterea.{name}")
-        for name in ("training.label_propagation", "numerics.rows", "pipeline.shard_plan")
+    rows, own = (
+        import_module(f"clusterea.{name}") for name in ("numerics.rows", "pipeline.shard_plan")
     )
-    assert (own.SLAB, own.TILE) == (labels.SLAB, rows.TILE)
+    assert own.TILE == rows.TILE
 
 
 @pytest.mark.parametrize("name", ["fast", "paper", "default"])

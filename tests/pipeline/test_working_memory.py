@@ -24,12 +24,13 @@ from clusterea.pipeline.working_memory import (
 
 def test_numbers_of_stages_are_theirs() -> None:
     """They are copied, because the modules of the stages load torch."""
-    trust, one_to_one, knn, cost, own = (
+    trust, one_to_one, knn, labels, cost, own = (
         import_module(f"clusterea.{name}")
         for name in (
             "fusion.trust",
             "matching.one_to_one",
             "numerics.knn",
+            "training.label_propagation",
             "pipeline.cost",
             "pipeline.working_memory",
         )
@@ -37,6 +38,7 @@ def test_numbers_of_stages_are_theirs() -> None:
     assert (own.WHOLE, own.SPARE, own.GROUP) == (knn.WHOLE, knn.SPARE, knn.GROUP)
     assert (own.LOOKED_AT, own.COMPARED) == (trust.LOOKED_AT, trust.MOST_COMPARED)
     assert own.AT_ONCE == trust.ROWS_AT_ONCE
+    assert own.SLAB == labels.SLAB
     assert cost.OPTIMAL == one_to_one.MOST_ENTITIES
 
 

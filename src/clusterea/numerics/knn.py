@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isqrt
 from typing import TypeAlias
 
@@ -57,6 +58,14 @@ class BestCells:
 
     columns: Tensor  # (rows, width) int32
     cells: Tensor  # (rows, width) float32: products, with those of the tie vectors
+
+    @classmethod
+    def empty(cls, rows: int, width: int, device: torch.device) -> BestCells:
+        """Without values."""
+        return cls(
+            torch.empty(rows, width, dtype=torch.int32, device=device),
+            torch.empty(rows, width, device=device),
+        )
 
     def between(self, start: int, stop: int) -> BestCells:
         """Those of a range of rows."""
@@ -125,27 +134,41 @@ def _best_cells(
     block_cells: int | None,
     progress: OnStep | None,
 ) -> Pair[BestCells]:
-    """The same. The factors of the second side, which is the smaller one, stay in memory."""
+    """The same, where the second side is the smaller one.
+
+    Its factors stay in memory on a GPU. On a CPU they are made again for each block: that is a copy
+    of 2 to 3 % of the product's time, and a shard has no memory for them.
+    """
     source, target = sides
     sizes = sides.map(len)
     factors = sizes.target * (target.shape[1] + DIMENSIONS) * source.parts[0].element_size()
-    kept = sizes.target * 4 * 4 * width.target + sizes.source * 4 * width.source
-    fitting = fitting_size("nearest", device, CELL_BYTES, beside=factors + kept)
-    block = block or _block(sizes, block_cells or fitting)
+    kept = sizes.target * 4 * 4 * width.target + sizes.source * 4 * 2 * width.source
+    beside = kept if device.type == "cpu" else kept + factors
+    fitting = fitting_size("nearest", device, CELL_BYTES, beside)
+    block = block or _block(sizes, min(block_cells or fitting, fitting))
     steps = block.zip(sizes).map(lambda pair: _padded(min(pair)))
-    columns = [
-        (begin, extended(target.between(begin, begin + steps.target), ties.target, begin))
-        for begin in range(0, sizes.target, steps.target)
+
+    def factor(begin: int) -> Tensor:
+        return extended(target, begin, steps.target, ties.target)
+
+    if device.type != "cpu":
+        factor = cache(factor)
+    begins = range(0, sizes.target, steps.target)
+    best_sources = [
+        _Best(_padded(min(steps.target, sizes.target - begin)), width.target, device)
+        for begin in begins
     ]
-    best_sources = [_Best(len(right), width.target, device) for _, right in columns]
-    targets = []
-    blocks = len(columns) * -(-sizes.source // steps.source)
+    found = Pair(
+        BestCells.empty(sizes.source, width.source, device),
+        BestCells.empty(sizes.target, width.target, device),
+    )
+    blocks = len(begins) * -(-sizes.source // steps.source)
     done = 0
     for top in range(0, sizes.source, steps.source):
-        left = extended(source.between(top, top + steps.source), ties.source, top)
+        left = extended(source, top, steps.source, ties.source)
         best_targets = _Best(len(left), width.source, device)
-        for (begin, right), best in zip(columns, best_sources, strict=True):
-            scores = block_product(left, right)
+        for begin, best in zip(begins, best_sources, strict=True):
+            scores = block_product(left, factor(begin))
             scores[sizes.source - top :] = -torch.inf  # padding
             scores[:, sizes.target - begin :] = -torch.inf
             best_targets.offer(scores, begin)
@@ -154,15 +177,11 @@ def _best_cells(
             done += 1
             if progress:
                 progress(done, blocks)
-        targets.append(best_targets.found().between(0, sizes.source - top))
-    del columns
-    return Pair(_stacked(targets), _stacked([best.found() for best in best_sources], sizes.target))
-
-
-def _stacked(parts: list[BestCells], rows: int | None = None) -> BestCells:
-    """The cells of several parts of the rows; only the first `rows` of them."""
-    columns, cells = [part.columns for part in parts], [part.cells for part in parts]
-    return BestCells(torch.cat(columns)[:rows], torch.cat(cells)[:rows])
+        best_targets.put(found.source, top)
+        del left, best_targets
+    for begin, best in zip(begins, best_sources, strict=True):
+        best.put(found.target, begin)
+    return found
 
 
 class _Best:
@@ -200,10 +219,13 @@ class _Best:
             columns_of = begin + member * maxima.shape[1] + stride[which]
             self._add(row[which], columns_of.int(), cells[which, member])
 
-    def found(self) -> BestCells:
-        """The best cells, in no order."""
+    def put(self, result: BestCells, begin: int) -> None:
+        """Puts the best cells into the rows of a result from `begin` on, in no order."""
         self._merge(self.filled.nonzero().flatten())
-        return BestCells(self.columns[:, : self.width].clone(), self.cells[:, : self.width].clone())
+        cells = result.cells[begin : begin + len(self.cells)]
+        cells.copy_(self.cells[: len(cells), : self.width])
+        columns = result.columns[begin : begin + len(self.cells)]
+        columns.copy_(self.columns[: len(cells), : self.width])
 
     def _add(self, rows: Tensor, columns: Tensor, cells: Tensor) -> None:
         """Stores cells behind the best of their rows; `rows` is ascending."""
@@ -243,18 +265,26 @@ def _maxima(block: Tensor, group: int) -> Tensor:
     return block.T.view(group, columns // group, rows).amax(0).T
 
 
-def extended(rows: Tensor, ties: Tensor, begin: int) -> Tensor:
-    """(padded rows, dim + DIMENSIONS): the rows with their tie vectors as further dimensions.
+def extended(side: Rows, begin: int, count: int, ties: Tensor) -> Tensor:
+    """(padded rows, dim + DIMENSIONS): some rows with their tie vectors as further dimensions.
 
-    float16 on a GPU, float32 on a CPU. `begin` is the index of the first row in `ties`.
+    float16 on a GPU, float32 on a CPU.
+
+    Args:
+        side: All rows.
+        begin: The first one.
+        count: How many; fewer where the rows end.
+        ties: (all rows, DIMENSIONS).
     """
-    count, dim = rows.shape
+    count, dim = min(count, len(side) - begin), side.shape[1]
     kind = torch.float16 if ties.device.type == "cuda" else torch.float32
     aligned = dim + DIMENSIONS + -dim % 8  # a multiple of 8 is faster
-    result = torch.zeros(_padded(count), aligned, dtype=kind, device=ties.device)
-    result[:count, :dim] = rows.to(ties.device)
+    result = torch.empty(_padded(count), aligned, dtype=kind, device=ties.device)
+    result[:, dim:] = 0
+    result[count:] = 0
+    side.copy_between(begin, begin + count, result[:count, :dim])
     result[:count, dim : dim + DIMENSIONS] = as_dimensions(ties[begin : begin + count])
-    if not bool(result.isfinite().all()):
+    if not bool(result.sum(dtype=torch.float32).isfinite()):  # one of them makes the sum one
         raise ValueError("embeddings must be finite.")
     return result
 

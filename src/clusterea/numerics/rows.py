@@ -42,12 +42,21 @@ class Rows:
 
     def between(self, start: int, stop: int) -> Tensor:
         """The rows from `start` to `stop`."""
-        found = [
+        found = self._parts_between(start, stop)
+        return found[0] if len(found) == 1 else torch.cat(found or [self.parts[0][:0]])
+
+    def copy_between(self, start: int, stop: int, result: Tensor) -> None:
+        """Copies the rows from `start` to `stop` into those of the result."""
+        for part in self._parts_between(start, stop):
+            result[: len(part)] = part.to(result.device)
+            result = result[len(part) :]
+
+    def _parts_between(self, start: int, stop: int) -> list[Tensor]:
+        return [
             part[max(start - begin, 0) : max(stop - begin, 0)]
             for begin, part in zip(self._begins, self.parts, strict=False)
             if begin < stop and begin + len(part) > start
         ]
-        return found[0] if len(found) == 1 else torch.cat(found or [self.parts[0][:0]])
 
     def take(self, rows: Tensor) -> Tensor:
         """The rows with these numbers, in this order."""

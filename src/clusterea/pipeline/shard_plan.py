@@ -17,13 +17,14 @@ from clusterea.pipeline.working_memory import (
     CELL_BYTES,
     MEBI,
     SIMILARITY_BYTES,
+    SLAB,
     SPARE,
     Sizes,
     largest_batch_of,
 )
 from clusterea.types import AlignmentTask
 
-SLAB, TILE = 128, 1024  # see `training.label_propagation` and `numerics.rows`
+TILE = 1024  # see `numerics.rows`
 IDLE_BYTES = 190 * MEBI  # of a worker: interpreter and libraries
 UNION_BYTES = 220  # of a triple, while both graphs are made one
 EDGE_BYTES = 130  # of a triple, in the graphs that units take

@@ -35,6 +35,7 @@ NAMES_BYTES = 370 * MEBI  # tables of n-grams, and a block of names
 LOOKED_AT, COMPARED, AT_ONCE = 4000, 1 << 16, 1 << 14  # rows that trust compares
 PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
+SLAB = 64  # of label propagation
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +127,12 @@ def _propagation(stage: Planned, sizes: Sizes) -> Need:
     number, nodes = sizes.number, sizes.entities
     own, sketch = number * encoder.dimension, number * encoder.features
     result = 4 * encoder.features if sizes.on == "cpu" else 0
-    spread = nodes * (own + sketch + 4 * 4 * 128) + 6 * encoder.dimension * stage.pairs
+    spread = nodes * (own + sketch + 4 * 4 * SLAB) + 6 * encoder.dimension * stage.pairs
     each = 16 if sizes.on == "cpu" else 6
     usual, least = _block("labels", sizes.edges * encoder.features, sizes, each)
     gathered = nodes * (sketch + result)
     graph = 60 * sizes.edges
-    return _largest(Need(graph + spread), Need(graph + gathered, usual, least + 8 * MEBI))
+    return _largest(Need(graph + spread), Need(graph + gathered + 8 * MEBI, usual, least))
 
 
 def _training(stage: Planned, sizes: Sizes) -> Need:
@@ -262,7 +263,8 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
 def _search(sizes: Sizes, row: int, width: int) -> tuple[Need, tuple[int, int]]:
     """Beside the vectors: what the search takes, and the parts of them that it leaves."""
     source, target = sizes.free
-    best = 16 * width * target + 4 * width * source
+    is_kept = sizes.on != "cpu"  # all factors of the smaller side
+    best = 16 * width * target + 8 * width * source + is_kept * row * target
 
     def at(cells: int) -> tuple[int, int]:
         columns = _even(target, math.isqrt(2 * cells))
@@ -272,12 +274,13 @@ def _search(sizes: Sizes, row: int, width: int) -> tuple[Need, tuple[int, int]]:
             group //= 2
         gathered = sizes.usual("gathered", rows * columns) * FOLLOWING["gathered"]
         block = int(rows * columns * (4 + 36 / group)) + 16 * width * rows
-        return rows * row + block + min(gathered, block), (rows + columns) * row
+        factors = (rows + (not is_kept) * columns) * row
+        return factors + block + min(gathered, block), (rows + columns) * row
 
     (usual, ends), (least, fewest) = (
         at(cells) for cells in (BLOCK_SIZES["nearest"][sizes.on], LEAST)
     )
-    return Need(best + row * target, usual, min(least, usual)), (ends, min(fewest, ends))
+    return Need(best, usual, min(least, usual)), (ends, min(fewest, ends))
 
 
 def _even(size: int, limit: int) -> int:

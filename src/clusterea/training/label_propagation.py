@@ -39,8 +39,10 @@ from clusterea.training.node_runs import node_runs
 SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each round
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
 HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
-SLAB = 128  # dimensions of labels, or features, that one unit works on
-AT_ONCE = 64  # of them in memory at a time, on a CPU
+SLAB = 64  # dimensions of labels, or features, that one unit works on
+AT_ONCE = 32  # of them in memory at a time, on a CPU
+ROUNDED = 128  # rows of a product are a multiple of this
+CPU_TILE = 256  # rows that are scaled at a time
 GPU_TILE = 1 << 17  # rows of one product on a GPU
 
 
@@ -131,6 +133,8 @@ def spread(
             raised[rows, columns] = heard.to(first.dtype)
             if device.type == "cuda":
                 squares[rows] = heard.square().sum(1, keepdim=True)
+            del heard
+        del own  # before those of the next columns are there
     if device.type == "cpu":
         for start in range(0, size, step):
             rows = slice(start, start + step)
@@ -201,8 +205,8 @@ def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketc
         has_labels = (labels != 0).any(1)
         sums[rows] = 0 if before is None else before.sums[rows]
         # In the first round few rows have labels. The product is the largest part of the work.
-        at = has_labels.nonzero().flatten()
-        if 2 * len(at) < len(labels):
+        at = _with_labels(has_labels)
+        if 2 * len(at) <= len(labels):
             sums[rows].index_add_(0, at, linear(labels[at], projection))
         elif labels.device.type == "cpu":
             sums[rows] += linear(labels, projection)
@@ -210,6 +214,15 @@ def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketc
             sums[rows].addmm_(labels, projection.T)
         rounds[rows] = has_labels.float().unsqueeze(1)
     return Sketch(sums, rounds if before is None else before.rounds + rounds)
+
+
+def _with_labels(has_labels: Tensor) -> Tensor:
+    """The rows that have labels, and some that have not: a multiple of `ROUNDED`.
+
+    For each number of rows that is multiplied, the CPU's library makes and keeps a program.
+    """
+    count = -(-int(has_labels.sum()) // ROUNDED) * ROUNDED
+    return has_labels.int().argsort(descending=True, stable=True)[:count]
 
 
 def sketch_parts(sketch: Sketch, width: int) -> tuple[Tensor, ...]:
@@ -272,6 +285,8 @@ def heard(
             places = torch.arange(len(each), device=each.device)
             matrix = SparseMatrix(offsets - offsets[0], places, edges.weights[some], len(each))
             sums[begin:end, columns] = matrix.apply(each)
+            del each, matrix
+        del labels  # before those of the next columns are there
     return row_parts(sums, [each - first for each in bounds])
 
 
@@ -284,7 +299,7 @@ def described(itself: Tensor, own: Sequence[Tensor], sums: Sequence[Tensor]) -> 
         sums: From `heard`, likewise.
     """
     result = torch.empty(len(own[0]), len(itself), device=itself.device)
-    tile = TILE if itself.device.type == "cpu" else GPU_TILE
+    tile = CPU_TILE if itself.device.type == "cpu" else GPU_TILE
     for start in range(0, len(result), tile):
         rows = slice(start, start + tile)
         mine = normalize(torch.cat([part[rows] for part in own], 1).float(), dim=1)
