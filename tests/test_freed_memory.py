@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from clusterea.freed_memory import give_back
@@ -28,4 +29,18 @@ def test_free_memory_goes_back_to_the_system() -> None:
     before = private_bytes()
     give_back()
     assert private_bytes() < before - 100 * MEGABYTE
+    assert all(len(piece) == 50_000 for piece in kept)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells private memory")
+def test_large_pieces_go_back_at_once() -> None:
+    give_back()
+    large = 8 * MEGABYTE
+    first = np.ones(large, np.uint8)
+    del first  # after this, glibc would put the next ones into the heap
+    pieces = [(np.ones(large, np.uint8), np.ones(50_000, np.uint8)) for _ in range(20)]
+    kept = [small for _, small in pieces]
+    before = private_bytes()
+    del pieces
+    assert private_bytes() < before - 15 * large
     assert all(len(piece) == 50_000 for piece in kept)

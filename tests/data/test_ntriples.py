@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterea.data import ntriples
+from clusterea.data import ntriples, rdf
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.ntriples import read_ntriples
 from clusterea.data.rdf import read_rdf
@@ -113,10 +115,12 @@ def test_ordinary_lines_take_no_objects(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text(
         f'<{E}a> <{E}r> <{E}é%20x> .\n<{E}a> <{E}name> "Ann"@en .\n_:x <{E}r> <{E}a> .\n'
     )
-    seen = []
-    real = ntriples.parsed
-    monkeypatch.setattr(
-        ntriples, "parsed", lambda file, *rest: seen.append(file.peek()) or real(file, *rest)
-    )
+    seen: list[bytes] = []
+
+    def parsed(file: Any, *rest: Any) -> Iterator[Any]:
+        seen.append(file.peek())
+        return rdf.parsed(file, *rest)
+
+    monkeypatch.setattr(ntriples, "parsed", parsed)
     assert read_ntriples(path).graph.num_triples == 2
     assert seen == [f"_:x <{E}r> <{E}a> .\n".encode()]
