@@ -50,6 +50,7 @@ def test_rows_are_scored_one_by_one_or_with_all(
     whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(knn, "WHOLE", whole)
+    monkeypatch.setattr(knn, "rows_at_once", lambda *_: 1)
     source, target, ties = problem(300, 200, 9, distinct=60)
     assert_same(nearest(source, target, 7, ties, 0), by_brute_force(source, target, 7, ties, 0))
 
@@ -134,6 +135,13 @@ def test_the_given_rows_decide_and_not_their_rounding() -> None:
     source, target, ties = problem(40, 300)
     target[150:] = torch.nn.functional.normalize(target[:150] + 1e-6 * target[150:])
     assert_same(nearest(source, target, 10, ties, 0), by_brute_force(source, target, 10, ties, 0))
+
+
+def test_cells_that_are_close_are_all_scored() -> None:
+    """A tie vector may move a cell by as much as its bound, and another one the other way."""
+    cells = torch.tensor([[0.5, 0.5 - 7e-5, 0.5 - 2e-4, 0.9], [0.0, 0.0, 0.0, 0.0]])
+    wanted = knn._may_be_best(cells, 2)
+    assert wanted.tolist() == [[True, True, False, True], [True] * 4]
 
 
 def test_half_precision_rows() -> None:

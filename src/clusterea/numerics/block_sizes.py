@@ -16,6 +16,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "nearest": {"cpu": 1 << 23, "cuda": 1 << 30},  # cells of the matrix: 32 MB, 4 GB
     "gathered": {"cpu": 1 << 19, "cuda": 1 << 26},  # cells taken out of such a block
     "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise
+    "sampled rows": {"cpu": 1 << 22},  # numbers in float64: 32 MB
     "best cells": {"cpu": 1 << 24, "cuda": 1 << 29},  # cells of a mini-batch's matrix
     "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
@@ -32,7 +33,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
 }
 # Bytes for each number of the blocks that are made smaller if memory is bounded. The other blocks
 # without `fitting_size` are small, or their sizes change the last digits of a result.
-FOLLOWING = {"gathered": 16, "evidence": 100, "joined": 100, "labels": 12}
+FOLLOWING = {"gathered": 16, "sampled rows": 8, "evidence": 100, "joined": 100, "labels": 12}
 FREE_SHARE = 0.25  # share of the free memory that a block may take
 LEAST = 1 << 20  # fewest cells of a block, even if little memory is free
 LEAST_BYTES = 1 << 26  # or fewer, if they would take more than this

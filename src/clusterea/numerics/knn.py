@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size, fitting_size
-from clusterea.numerics.blocks import block_product
+from clusterea.numerics.blocks import CLOSE, block_product
 from clusterea.numerics.rows import TILE, Rows, as_rows
-from clusterea.numerics.ties import DIMENSIONS, as_dimensions
+from clusterea.numerics.sampled_dots import rows_at_once, sampled_dots
+from clusterea.numerics.ties import DIMENSIONS, SCALE, as_dimensions
 from clusterea.types import Pair
 
 CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
@@ -290,19 +291,30 @@ def extended(side: Rows, begin: int, count: int, ties: Tensor) -> Tensor:
 
 
 def rescored(
-    rows: Tensor, others: Tensor | Rows, chosen: Tensor, ties: Pair[Tensor], k: int
+    rows: Tensor, others: Tensor | Rows, best: BestCells, ties: Pair[Tensor], k: int
 ) -> Neighbors:
     """The k best of the chosen columns of each row, by their cosines in float64."""
+    chosen = best.columns
     count, width = chosen.shape
     k = min(k, width)
     indices = torch.empty(count, k, dtype=torch.int64, device=chosen.device)
     values = torch.empty(count, k, device=chosen.device)
-    cosines = row_dots(rows, others, chosen).float()
+    wanted = _may_be_best(best.cells, k)
+    cosines = row_dots(rows, others, chosen, wanted).float()
+    cosines[~wanted] = -torch.inf
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
         own = Pair(ties.source[part], ties.target)
-        best = _best_of(chosen[part], cosines[part], own, k)
-        indices[part], values[part] = best.indices, best.values
+        near = _best_of(chosen[part], cosines[part], own, k)
+        indices[part], values[part] = near.indices, near.values
     return Neighbors(indices, values)
+
+
+def _may_be_best(cells: Tensor, k: int) -> Tensor:
+    """(rows, width) bool: whether a cell may be among the k best, however products were rounded."""
+    if cells.is_cuda or not k:  # there, the factors are rounded too
+        return torch.ones_like(cells, dtype=torch.bool)
+    of_ties = DIMENSIONS * SCALE**2
+    return cells >= cells.topk(k, dim=1).values[:, -1:] - 2 * (CLOSE + of_ties)
 
 
 def with_more(found: Neighbors, columns: Tensor, values: Tensor, ties: Pair[Tensor]) -> Neighbors:
@@ -326,13 +338,23 @@ def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Nei
     return Neighbors(chosen.gather(1, order.gather(1, best.indices[:, :k])), best.values[:, :k])
 
 
-def row_dots(rows: Tensor, others: Tensor | Rows, columns: Tensor) -> Tensor:
-    """(rows, width): each row's products with its columns of `others`, summed in float64."""
+def row_dots(
+    rows: Tensor, others: Tensor | Rows, columns: Tensor, wanted: Tensor | None = None
+) -> Tensor:
+    """(rows, width): each row's products with its columns of `others`, summed in float64.
+
+    Those that are not wanted, by a mask, may have any value.
+    """
     count, width = columns.shape
     others = Rows([part.to(columns.device) for part in as_rows(others).parts])
     dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)
     if not width:
         return dots
+    # To turn a row of `others` into float64 takes about as long as a product.
+    at_once = min(count, rows_at_once(others.shape[1], width))
+    if columns.device.type == "cpu" and len(others) <= at_once * width:
+        every = torch.ones_like(columns, dtype=torch.bool)
+        return sampled_dots(rows, others, columns, every if wanted is None else wanted)
     if len(others) <= WHOLE * width:
         table = others.whole().double().T
         for part in _chunks(count, 1 + (len(others) + others.shape[1]) // 16, columns.device):

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.numerics.block_sizes import block_size
-from clusterea.numerics.knn import Nearest, Neighbors, OnStep, rescored
+from clusterea.numerics.knn import BestCells, Nearest, Neighbors, OnStep, rescored
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.ties import as_dimensions
 from clusterea.types import Pair
@@ -106,7 +106,9 @@ def searched(
                 room = products.shaped(len(factors), len(near.factors))
                 cells = torch.mm(factors, near.factors.T, out=room)
                 cells[:, len(near.ids) :] = -torch.inf  # padding
-                best = rescored(rows, near.rows, _best(cells, width), Pair(ties, near.ties), k)
+                chosen = _best(cells, width)
+                near_by = BestCells(chosen, cells.gather(1, chosen))
+                best = rescored(rows, near.rows, near_by, Pair(ties, near.ties), k)
                 found.append(Neighbors(near.ids[best.indices], best.values))
         if progress:
             progress(done, len(own_lists.numbers))

@@ -91,14 +91,17 @@ class SparseMatrix:
 
     def apply(self, dense: Tensor) -> Tensor:
         """(rows, dim): this matrix times `dense`, without a gradient."""
-        matrix = torch.sparse_csr_tensor(
+        return self.csr(dense.dtype) @ dense
+
+    def csr(self, kind: torch.dtype) -> Tensor:
+        """This matrix as a tensor of torch's own sparse form."""
+        return torch.sparse_csr_tensor(
             self.offsets,
             self.columns,
-            self.values.to(dense.dtype),
+            self.values.to(kind),
             size=(self.num_rows, self.num_columns),
             check_invariants=False,
         )
-        return matrix @ dense
 
 
 class _Matmul(torch.autograd.Function):

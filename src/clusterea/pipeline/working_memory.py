@@ -36,6 +36,7 @@ LOOKED_AT, COMPARED, AT_ONCE = 4000, 1 << 16, 1 << 14  # rows that trust compare
 PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
 SLAB = 64  # of label propagation
+TILE_NUMBERS, SAMPLED_CELLS = 1 << 20, 1 << 18  # see `numerics.sampled_dots`
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +241,12 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
     count = max(config.candidates, config.hubness_neighbors)
     found = SIMILARITY_BYTES * count * both
     scored = 8 * (count + SPARE) * largest
-    chunk = 8 * 16 * BLOCK_SIZES["pair products"][sizes.on]
-    table = 16 * width * largest + chunk if largest <= WHOLE * (count + SPARE) else chunk // 16
+    if sizes.on == "cpu":
+        table = 8 * min(BLOCK_SIZES["sampled rows"]["cpu"] + TILE_NUMBERS, 2 * width * largest)
+        table += 40 * min(SAMPLED_CELLS, (count + SPARE) * largest)
+    else:
+        chunk = 8 * 16 * BLOCK_SIZES["pair products"][sizes.on]
+        table = 16 * width * largest + chunk if largest <= WHOLE * (count + SPARE) else chunk // 16
     if config.search == "approximate":
         compared = 4 * width * min(largest, config.search_compared)
         search = Need(

@@ -214,7 +214,7 @@ def _rescored(
     own: Tensor, others: Sequence[Tensor], best: BestCells, ties: Pair[Tensor], k: int
 ) -> Neighbors:
     """A unit: the nearest of the chosen rows."""
-    return rescored(own, Rows(others), best.columns, ties, k)
+    return rescored(own, Rows(others), best, ties, k)
 
 
 def _by_lists(
