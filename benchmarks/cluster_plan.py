@@ -29,11 +29,15 @@ from clusterea.data.synthetic import SHAPES, generate
 from clusterea.engines.packing import pack
 from clusterea.fusion.joined import JoinEdges
 from clusterea.graph.labeled_edges import LabeledEdges
-from clusterea.graph.union import union
 from clusterea.numerics.lists import num_lists
 from clusterea.pipeline.cost import constants
-from clusterea.pipeline.working_memory import CELLS_SHARE, MATCHED_BYTES, SIMILARITY_BYTES
-from clusterea.training.label_propagation import SLAB, HeardEdges, LabelEdges
+from clusterea.pipeline.working_memory import (
+    CELLS_SHARE,
+    MATCHED_BYTES,
+    SIMILARITY_BYTES,
+    UNION_BYTES,
+)
+from clusterea.training.label_propagation import SLAB, LabelEdges
 from common import RESULTS, Record, between_markers, read_records, table
 
 PAGE = Path(__file__).parents[1] / "docs/clusters.md"
@@ -145,7 +149,6 @@ class Stage:
 def graph_bytes() -> dict[str, float]:
     """Bytes per triple of what units get of the graph, counted on the demo pair."""
     graphs = generate(SHAPES["demo"], 0).task.graphs
-    whole = union(graphs)
     triples = sum(graph.num_triples for graph in graphs)
     cpu = torch.device("cpu")
 
@@ -154,9 +157,7 @@ def graph_bytes() -> dict[str, float]:
 
     everyone = [torch.arange(graph.num_entities) for graph in graphs]
     return {
-        "union": size(whole),
-        "labels": size(LabelEdges.of(whole)),
-        "features": size(HeardEdges.of(whole)),
+        "labels": size(LabelEdges.of(graphs, cpu)),
         "join": size(*(JoinEdges.of(*each) for each in zip(graphs, everyone, strict=True))),
         "evidence": size(*(LabeledEdges.of(graph, cpu) for graph in graphs)),
     }
@@ -174,17 +175,17 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
     labels, features = number * nodes * config.dimension, number * nodes * config.features
     slab = number * nodes * min(SLAB, config.dimension)
     wide = number * nodes * min(SLAB, config.features)
-    graph = of_graph["union"] * size.triples
+    graph = of_graph["labels"] * size.triples
     others = machines.count - 1
     return [
         Stage(
             "graph",
-            ("_union", "LabelEdges.of", "HeardEdges.of"),
+            ("LabelEdges.of",),
             size.triples,
             1,
             others * graph,
-            graph,
-            3 * graph,
+            24 * size.triples,
+            UNION_BYTES * size.edges,
             graph,
         ),
         Stage(
@@ -195,7 +196,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
             rounds * 2 * labels,
             0,
             4 * slab,
-            of_graph["labels"] * size.triples + labels / machines.count,
+            graph + labels / machines.count,
             read=2,
         ),
         Stage(
@@ -217,7 +218,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
             2 * features,
             features,
             3 * wide,
-            of_graph["features"] * size.triples + 2 * features / machines.count,
+            graph + 2 * features / machines.count,
             read=4,
         ),
     ]

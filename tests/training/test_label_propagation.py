@@ -15,13 +15,21 @@ from planted_pairs import hits_at_1, planted_pair, unrelated_pair
 from torch import Tensor
 
 from clusterea.config import PropagationConfig
+from clusterea.data.synthetic import PairShape, generate
+from clusterea.engines.packing import pack
 from clusterea.errors import InputError
 from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.seeding import generator
 from clusterea.sharded import propagate, propagation
 from clusterea.training import EncoderProgress
 from clusterea.training import label_propagation as module
-from clusterea.training.label_propagation import Sketch, projection_of, sketch_parts, sketched
+from clusterea.training.label_propagation import (
+    LabelEdges,
+    Sketch,
+    projection_of,
+    sketch_parts,
+    sketched,
+)
 from clusterea.types import AlignmentTask, IntArray, KnowledgeGraph, Pair
 from small_graphs import HAND, graph, heard, pairs, random_pair
 
@@ -295,6 +303,18 @@ class TestOddTasks:
         ids = np.arange(3000)
         found = propagate(AlignmentTask(Pair(star, star), np.stack([ids, ids], 1)), quick())
         torch.testing.assert_close(found.source.norm(dim=1), torch.ones(3000))
+
+
+def test_bytes_of_the_graph() -> None:
+    """At most 17 for each triple, in all: 6 an edge, 6 a relation of a node, 16 a node."""
+    sizes = Pair(20_000, 17_000), Pair(200_000, 100_000), Pair(200, 150)
+    graphs = generate(PairShape(*sizes, 0.6, Pair(0.8, 0.5)), 0).task.graphs
+    edges = LabelEdges.of(graphs, torch.device("cpu"))
+    held = sum(buffer.nbytes for buffer in pack(edges)[1])
+    nodes, sets = edges.graph.num_nodes, edges.graph.set_offsets.nbytes
+    sets += edges.graph.set_relations.nbytes + edges.holder_offsets.nbytes
+    assert held == 6 * len(edges.graph.neighbors) + 6 * len(edges.holders) + 16 * nodes + sets + 8
+    assert held <= 17 * sum(graph.num_triples for graph in graphs)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterea.graph.adjacency import normalize
-from clusterea.graph.functionality import changes, distinct, triple_weights
-from clusterea.types import IntArray, KnowledgeGraph, Pair
+from clusterea.graph.compact_union import CompactUnion
+from clusterea.graph.functionality import relation_weights
+from clusterea.numerics.segments import owners
+from clusterea.types import KnowledgeGraph, Pair
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,71 +75,35 @@ class UnionGraph:
 
 def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
     """The union of both graphs, on the host."""
-    source, target = graphs
-    nodes = source.num_entities + target.num_entities
-    relations = source.num_relations + target.num_relations
-    shifted = Pair(
-        source.triples,
-        target.triples + np.array([source.num_entities, source.num_relations, source.num_entities]),
-    )
-    heads, names, tails = np.concatenate(list(shifted)).T
-    # The tail receives from the head along r, the head from the tail along the inverse of r.
-    receivers = np.concatenate([tails, heads])
-    senders = np.concatenate([heads, tails])
-    labels = np.concatenate([names, names + relations])
-    of_source, of_target = graphs.map(triple_weights)
-    weights = np.concatenate([of_source[0], of_target[0], of_source[1], of_target[1]])
-
-    if nodes * nodes * 2 * relations < 2**63:  # an edge fits in one integer, which sorts faster
-        order = np.argsort((receivers * nodes + senders) * (2 * relations) + labels)
-    else:
-        order = np.lexsort((labels, senders, receivers))
-    receivers, senders, labels = receivers[order], senders[order], labels[order]
-    starts = np.flatnonzero(changes(receivers) | changes(senders))
-    ends = np.append(starts[1:], len(labels))
-    set_of_edge, set_offsets, set_relations = _relation_sets(labels, starts, ends, 2 * relations)
-
-    incident = distinct(receivers * (2 * relations) + labels)
-    degree = np.bincount(receivers[starts], minlength=nodes)
-    incidence = np.bincount(incident // (2 * relations), minlength=nodes)
-    summed = np.add.reduceat(weights[order], starts) if len(starts) else weights
-    normalized, self_weights = normalize(summed, receivers[starts], senders[starts], nodes)
+    found = CompactUnion.of(graphs)
+    nodes, edges = found.num_nodes, len(found.neighbors)
+    receivers, senders = owners(found.offsets.long(), edges), found.neighbors.long()
+    sets = found.relation_sets.long()
+    summed = _set_weights(graphs, found)[sets.numpy()]
+    summed[receivers.numpy() == senders.numpy()] = 0  # adds nothing to the self-loop
+    normalized, self_weights = normalize(summed, receivers.numpy(), senders.numpy(), nodes)
     return UnionGraph(
-        offsets=_offsets(degree),
-        neighbors=torch.from_numpy(senders[starts]),
-        relation_sets=torch.from_numpy(set_of_edge),
+        offsets=found.offsets.long(),
+        neighbors=senders,
+        relation_sets=sets,
         weights=torch.from_numpy(normalized),
         self_weights=torch.from_numpy(self_weights),
-        set_offsets=torch.from_numpy(set_offsets),
-        set_relations=torch.from_numpy(set_relations),
-        incident_offsets=_offsets(incidence),
-        incident_relations=torch.from_numpy(incident % (2 * relations)),
+        set_offsets=found.set_offsets,
+        set_relations=found.set_relations,
+        incident_offsets=found.incident_offsets.long(),
+        incident_relations=found.incident_relations.long(),
         num_entities=graphs.map(lambda graph: graph.num_entities),
-        num_relations=2 * relations,
+        num_relations=found.num_relations,
     )
 
 
-def _offsets(counts: IntArray) -> Tensor:
-    return torch.from_numpy(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
-
-
-def _relation_sets(
-    labels: IntArray, starts: IntArray, ends: IntArray, num_relations: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """The set of each edge, and the sets in CSR form; set r < num_relations is {r}."""
-    sizes = ends - starts
-    many = np.flatnonzero(sizes > 1)
-    # Sets are compared by the sum of a random 64-bit number for each relation. Two different sets
-    # have the same sum only by a collision of 64-bit numbers.
-    tags = np.random.default_rng(0).integers(2**64, size=num_relations, dtype=np.uint64)
-    sums = np.add.reduceat(tags[labels], starts)[many] if len(many) else np.empty(0, np.uint64)
-    _, first, inverse = np.unique(sums, return_index=True, return_inverse=True)
-    set_of_edge = labels[starts].copy()
-    set_of_edge[many] = num_relations + inverse
-    examples = many[first]
-    rows = np.concatenate(
-        [np.arange(num_relations), *(labels[starts[e] : ends[e]] for e in examples)]
+def _set_weights(graphs: Pair[KnowledgeGraph], found: CompactUnion) -> NDArray[np.float64]:
+    """(sets,): the functionality weights of a set's relations, added up."""
+    of_source, of_target = graphs.map(relation_weights)
+    # Towards the tail along a relation, towards the head along its inverse.
+    weights = np.concatenate([of_source[0], of_target[0], of_source[1], of_target[1]])
+    starts = found.set_offsets[:-1].numpy()
+    summed: NDArray[np.float64] = (
+        np.add.reduceat(weights[found.set_relations.numpy()], starts) if len(starts) else weights
     )
-    counts = np.concatenate([np.ones(num_relations, dtype=np.int64), sizes[examples]])
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    return set_of_edge, offsets, rows
+    return summed

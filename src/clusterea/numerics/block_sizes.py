@@ -30,6 +30,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
     "inference": {"cpu": 1 << 19, "cuda": 1 << 19},  # edges
+    "sorted edges": {"cpu": 1 << 16, "cuda": 1 << 25},
 }
 # Bytes for each number of the blocks that are made smaller if memory is bounded. The other blocks
 # without `fitting_size` are small, or their sizes change the last digits of a result.

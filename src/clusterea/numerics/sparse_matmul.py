@@ -24,8 +24,8 @@ class SparseMatrix:
     """A constant matrix in CSR form."""
 
     def __init__(self, offsets: Tensor, columns: Tensor, values: Tensor, num_columns: int) -> None:
-        self.offsets = offsets  # (rows + 1,) int64
-        self.columns = columns  # (cells,) int64
+        self.offsets = offsets  # (rows + 1,) int64 or int32
+        self.columns = columns  # (cells,) int64 or int32
         self.values = values  # (cells,)
         self.num_columns = num_columns
 
@@ -60,14 +60,6 @@ class SparseMatrix:
             self.num_rows,
         )
 
-    def between(self, start: int, stop: int) -> SparseMatrix:
-        """The rows from `start` up to `stop`, without a copy of their cells."""
-        offsets = self.offsets[start : stop + 1]
-        cells = slice(int(offsets[0]), int(offsets[-1]))
-        return SparseMatrix(
-            offsets - offsets[0], self.columns[cells], self.values[cells], self.num_columns
-        )
-
     def select(self, rows: Tensor) -> SparseMatrix:
         """(len(rows), columns): these rows, in this order."""
         counts = lengths(self.offsets).index_select(0, rows)
@@ -96,7 +88,7 @@ class SparseMatrix:
     def csr(self, kind: torch.dtype) -> Tensor:
         """This matrix as a tensor of torch's own sparse form."""
         return torch.sparse_csr_tensor(
-            self.offsets,
+            self.offsets.to(self.columns.dtype),
             self.columns,
             self.values.to(kind),
             size=(self.num_rows, self.num_columns),

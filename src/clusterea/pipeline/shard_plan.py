@@ -15,10 +15,12 @@ from clusterea.pipeline.planned import Planned, planned_stages
 from clusterea.pipeline.working_memory import (
     BATCH_SHARE,
     CELL_BYTES,
+    LABEL_EDGE_BYTES,
     MEBI,
     SIMILARITY_BYTES,
     SLAB,
     SPARE,
+    UNION_BYTES,
     Sizes,
     largest_batch_of,
 )
@@ -26,8 +28,6 @@ from clusterea.types import AlignmentTask
 
 TILE = 1024  # see `numerics.rows`
 IDLE_BYTES = 190 * MEBI  # of a worker: interpreter and libraries
-UNION_BYTES = 220  # of a triple, while both graphs are made one
-EDGE_BYTES = 130  # of a triple, in the graphs that units take
 SUMS_BYTES = 76  # of a cell that Sinkhorn's units make: it is held by rows and by columns
 SLACK = 1.12  # memory that is freed is not free at once
 
@@ -67,15 +67,15 @@ def _rows(size: int, shards: int) -> int:
 def _propagation(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
     encoder = stage.encoder
     assert isinstance(encoder, PropagationConfig)
-    nodes, triples = sizes.entities, sizes.edges // 2
+    nodes = sizes.entities
     wide, features = 4 * encoder.dimension, 4 * encoder.features
     slab = 4 * 4 * SLAB * nodes  # the labels, what is heard, its parts and squares
     rows = _rows(nodes, shards) * 2 * features + TILE * (wide + features)
     spread = 3 * wide * encoder.rounds + wide  # labels: raised, scaled, and the first ones
     sketched = features * (encoder.rounds + 1) + 3 * features  # parts, sums, embeddings
     return (
-        max(UNION_BYTES * triples, slab, rows),
-        nodes * (spread + sketched) + EDGE_BYTES * triples,
+        max(UNION_BYTES * sizes.edges, slab, rows),
+        nodes * (spread + sketched) + LABEL_EDGE_BYTES * sizes.edges,
     )
 
 

@@ -29,6 +29,8 @@ STEP_MESSAGES, MESSAGES = 3, 4  # copies of the messages of a chunk of edges, wi
 ROW_COPIES = 3  # of the rows of the entity table that a step reads
 BATCH_SHARE = 0.9  # of its cells that the largest mini-batch has, at most, in practice
 EDGE_BYTES = 100  # of an edge in a block
+UNION_BYTES = 38  # of an edge while both graphs are made one
+LABEL_EDGE_BYTES = 11  # of an edge in the graph that labels spread along
 TRAINING_BYTES = 90 * MEBI  # libraries that training loads
 XGBOOST_BYTES = 200 * MEBI
 NAMES_BYTES = 370 * MEBI  # tables of n-grams, and a block of names
@@ -132,8 +134,12 @@ def _propagation(stage: Planned, sizes: Sizes) -> Need:
     each = 16 if sizes.on == "cpu" else 6
     usual, least = _block("labels", sizes.edges * encoder.features, sizes, each)
     gathered = nodes * (sketch + result)
-    graph = 60 * sizes.edges
-    return _largest(Need(graph + spread), Need(graph + gathered + 8 * MEBI, usual, least))
+    graph = LABEL_EDGE_BYTES * sizes.edges
+    return _largest(
+        Need(UNION_BYTES * sizes.edges),
+        Need(graph + spread),
+        Need(graph + gathered + 8 * MEBI, usual, least),
+    )
 
 
 def _training(stage: Planned, sizes: Sizes) -> Need:

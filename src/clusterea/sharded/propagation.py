@@ -12,13 +12,11 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.engines import Engine, InMemory, Ref
 from clusterea.errors import InputError
-from clusterea.graph.union import UnionGraph, union
 from clusterea.seeding import generator
 from clusterea.sharded.shards import cut
 from clusterea.training import EncoderProgress
 from clusterea.training.label_propagation import (
     SLAB,
-    HeardEdges,
     LabelEdges,
     Sketch,
     described,
@@ -35,7 +33,7 @@ from clusterea.training.label_propagation import (
     spread,
     stacked,
 )
-from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
+from clusterea.types import AlignmentTask, Pair
 
 ROWS_HERE = 1 << 15  # of a shard, where the user gives no number of shards
 
@@ -67,10 +65,10 @@ def propagate(
         raise InputError("label propagation needs seeds. Got none.")
     engine = engine or InMemory()
     device = torch.empty(0, device=device).device
-    graph = engine.submit(_union, task.graphs, device)
+    edges = engine.submit(LabelEdges.of, task.graphs, device)
     bounds = cut(sum(task.num_entities), engine, ROWS_HERE)
-    entities, relations = _sketches(engine, graph, task, config, device, bounds, progress)
-    embeddings = _described(engine, graph, entities, relations, config, bounds)
+    entities, relations = _sketches(engine, edges, task, config, device, bounds, progress)
+    embeddings = _described(engine, edges, entities, relations, config, bounds)
     if progress:
         progress(_progress(config.rounds + 1, config))
     source = task.num_entities.source
@@ -81,14 +79,9 @@ def _progress(done: int, config: PropagationConfig) -> EncoderProgress:
     return EncoderProgress(1, 1, done, config.rounds + 1, None, 0)
 
 
-def _union(graphs: Pair[KnowledgeGraph], device: torch.device) -> UnionGraph:
-    """A unit: both graphs as one, on the device."""
-    return union(graphs).to(device)
-
-
 def _sketches(
     engine: Engine,
-    graph: Ref,
+    edges: Ref,
     task: AlignmentTask,
     config: PropagationConfig,
     device: torch.device,
@@ -96,7 +89,6 @@ def _sketches(
     progress: Callable[[EncoderProgress], None] | None,
 ) -> tuple[list[Ref], Tensor]:
     """The sketches of each shard of entities, and (relations, features) that of all relations."""
-    edges = engine.submit(LabelEdges.of, graph)
     parts = _first_labels(engine, task, config, device, bounds)  # of each slab, by shard
     names = torch.zeros(
         2 * sum(each.num_relations for each in task.graphs), config.dimension, device=device
@@ -184,7 +176,7 @@ def _add_round(
 
 def _described(
     engine: Engine,
-    graph: Ref,
+    edges: Ref,
     sketches: list[Ref],
     relations: Tensor,
     config: PropagationConfig,
@@ -195,10 +187,9 @@ def _described(
     Here, the sums of one shard are in memory at a time. Elsewhere a unit computes those of all
     shards, so that each slab of the labels is sent once.
     """
-    edges = engine.submit(HeardEdges.of, graph)
     itself = itself_of(config).to(relations.device)
     slabs = torch.split(relations, SLAB, dim=1)
-    of_sets = [engine.submit(set_sums, graph, slab.contiguous()) for slab in slabs]
+    of_sets = [engine.submit(set_sums, edges, slab.contiguous()) for slab in slabs]
     own = []  # of each shard, by slab
     for number, ref in enumerate(sketches):
         own.append(engine.submit_parts(len(slabs), sketch_parts, ref, SLAB))

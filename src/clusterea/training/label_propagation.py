@@ -27,14 +27,16 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.config import PropagationConfig
-from clusterea.graph.union import UnionGraph
+from clusterea.graph.compact_union import CompactUnion
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.index_types import as_index, index_type
 from clusterea.numerics.products import linear
 from clusterea.numerics.rows import TILE
-from clusterea.numerics.segments import lengths, segment_sum
+from clusterea.numerics.segments import lengths, offsets_of, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.node_runs import node_runs
+from clusterea.types import KnowledgeGraph, Pair
 
 SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each round
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
@@ -48,36 +50,66 @@ GPU_TILE = 1 << 17  # rows of one product on a GPU
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelEdges:
-    """What labels spread along."""
+    """What labels spread along and embeddings are summed over.
 
-    edges: SparseMatrix  # nodes × nodes
-    heads: SparseMatrix  # relations × nodes
-    tails: SparseMatrix  # nodes × relations
-    own: Tensor  # (nodes, 1): the weight of a node's own labels
-    scale: Tensor  # (nodes, 1)
+    Matrices are made for some rows at a time, since they follow from what is here.
+    """
+
+    graph: CompactUnion
+    damping: Tensor  # (nodes,) float32: the weight of a node as a neighbor
+    degrees: Tensor  # (nodes,) float32: the sum of each node's weights in `triples`
+    holder_offsets: Tensor  # (relations + 1,)
+    holders: Tensor  # (…,): the nodes that have a relation on their edges
 
     @classmethod
-    def of(cls, graph: UnionGraph) -> LabelEdges:
-        # Each triple counts, also if several share an edge.
-        triples = lengths(graph.set_offsets).index_select(0, graph.relation_sets)
-        weights = triples * _edge_weights(graph)
-        degrees = segment_sum(weights, graph.offsets)
-        present = torch.ones_like(graph.incident_relations, dtype=torch.float32)
-        offsets, names, count = (
-            graph.incident_offsets,
-            graph.incident_relations,
-            graph.num_relations,
+    def of(cls, graphs: Pair[KnowledgeGraph], device: torch.device) -> LabelEdges:
+        graph = CompactUnion.of(graphs).to(device)
+        names, held = graph.incident_relations, lengths(graph.incident_offsets)
+        # Stable, so that nodes rise.
+        order = names.argsort(stable=True)
+        counts = as_index(names).bincount(minlength=graph.num_relations)
+        nodes = torch.arange(graph.num_nodes, dtype=index_type(graph.num_nodes), device=device)
+        found = cls(
+            graph,
+            # A hub says less about the entities around it.
+            lengths(graph.offsets).clamp(min=1).float() ** -HUB_DAMPING,
+            torch.empty(graph.num_nodes, device=device),
+            offsets_of(counts).to(index_type(len(order))),
+            nodes.repeat_interleave(held, output_size=len(order)).index_select(0, order),
         )
-        # An entity receives the labels of a relation from its other end.
-        inverse = (names + count // 2) % max(count, 1)
-        return cls(
-            SparseMatrix(graph.offsets, graph.neighbors, weights, graph.num_nodes),
-            SparseMatrix(offsets, names, present, count).transpose,
-            SparseMatrix(offsets, inverse, present, count),
-            (SELF_WEIGHT * degrees).unsqueeze(1),
-            # Without this, sums of many labels overflow half precision before they are normalized.
-            (degrees + 1).rsqrt().unsqueeze(1),
-        )
+        for start, stop in node_runs(graph.offsets, block_size("labels", device)):
+            part = found.triples(slice(start, stop))
+            found.degrees[start:stop] = segment_sum(part.values, part.offsets.long())
+        return found
+
+    def triples(self, rows: slice) -> SparseMatrix:
+        """(rows, nodes): each triple counts, also if several share an edge."""
+        offsets, cells = _cells(self.graph.offsets, rows)
+        sizes = lengths(self.graph.set_offsets).float()
+        weights = sizes.index_select(0, as_index(self.graph.relation_sets[cells]))
+        neighbors = self.graph.neighbors[cells]
+        weights *= self.damping.index_select(0, neighbors)
+        return SparseMatrix(offsets, neighbors, weights, self.graph.num_nodes)
+
+    def names(self, rows: slice) -> SparseMatrix:
+        """(rows, relations): the distinct relations on each node's edges."""
+        offsets, cells = _cells(self.graph.incident_offsets, rows)
+        return _ones(offsets, self.graph.incident_relations[cells], self.graph.num_relations)
+
+    def by_name(self) -> SparseMatrix:
+        """(relations, nodes): the transpose, of all nodes."""
+        return _ones(self.holder_offsets, self.holders, self.graph.num_nodes)
+
+
+def _cells(offsets: Tensor, rows: slice) -> tuple[Tensor, slice]:
+    """The offsets of some rows from the first of them, and their cells."""
+    own = offsets[rows.start : rows.stop + 1]
+    return own - own[0], slice(int(own[0]), int(own[-1]))
+
+
+def _ones(offsets: Tensor, columns: Tensor, num_columns: int) -> SparseMatrix:
+    present = torch.ones(len(columns), device=columns.device)
+    return SparseMatrix(offsets, as_index(columns), present, num_columns)
 
 
 def first_labels(
@@ -118,18 +150,21 @@ def spread(
     device, width = first.device, first.shape[1]
     raised = torch.empty(size, width, dtype=first.dtype, device=device)
     squares = torch.empty(size, 1, device=device)
-    relations = torch.empty(edges.heads.num_rows, width, device=device)
+    relations = torch.empty(len(of_relations), width, device=device)
     step = max(1, block_size("labels", device) // width)
     for columns in _at_once(width, device):
         own = stacked(*(part[:, columns] for part in parts)).float()
-        relations[:, columns] = edges.heads.apply(own)
-        of_relation = of_relations[:, columns].contiguous()
+        relations[:, columns] = edges.by_name().apply(own)
+        # An entity receives the labels of a relation from its other end, that is of its inverse.
+        of_relation = of_relations[:, columns].roll(len(of_relations) // 2, 0)
         for start in range(0, size, step):
             rows = slice(start, min(start + step, size))
-            heard = edges.edges.between(rows.start, rows.stop).apply(own)
-            heard += edges.own[rows] * own[rows]
-            heard += edges.tails.between(rows.start, rows.stop).apply(of_relation)
-            heard *= edges.scale[rows]
+            degrees = edges.degrees[rows].unsqueeze(1)
+            heard = edges.triples(rows).apply(own)
+            heard += SELF_WEIGHT * degrees * own[rows]
+            heard += edges.names(rows).apply(of_relation)
+            # Without this, sums of many labels overflow half precision before they are normalized.
+            heard *= (degrees + 1).rsqrt()
             raised[rows, columns] = heard.to(first.dtype)
             if device.type == "cuda":
                 squares[rows] = heard.square().sum(1, keepdim=True)
@@ -238,29 +273,14 @@ def projection_of(draw: torch.Generator, config: PropagationConfig) -> Tensor:
     return drawn.T.contiguous()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeardEdges:
-    """The edges that embeddings are summed over."""
-
-    offsets: Tensor  # (nodes + 1,)
-    neighbors: Tensor  # (edges,)
-    relation_sets: Tensor  # (edges,)
-    weights: Tensor  # (edges,)
-
-    @classmethod
-    def of(cls, graph: UnionGraph) -> HeardEdges:
-        return cls(graph.offsets, graph.neighbors, graph.relation_sets, _edge_weights(graph))
-
-
-def set_sums(graph: UnionGraph, relations: Tensor) -> Tensor:
+def set_sums(edges: LabelEdges, relations: Tensor) -> Tensor:
     """(sets, features): the sum over the relations of each set."""
-    present = torch.ones_like(graph.set_relations, dtype=torch.float32)
-    sets = SparseMatrix(graph.set_offsets, graph.set_relations, present, graph.num_relations)
-    return sets.apply(relations)
+    graph = edges.graph
+    return _ones(graph.set_offsets, graph.set_relations, graph.num_relations).apply(relations)
 
 
 def heard(
-    edges: HeardEdges, of_sets: Tensor, bounds: Sequence[int], *parts: Tensor
+    edges: LabelEdges, of_sets: Tensor, bounds: Sequence[int], *parts: Tensor
 ) -> tuple[Tensor, ...]:
     """The sum of relation ⊙ neighbor over each node's edges: some features, in shards of rows.
 
@@ -270,22 +290,22 @@ def heard(
         bounds: Where the shards begin, and where the last one ends; all shards, or some.
         *parts: (nodes, features): the labels of all nodes, in parts.
     """
-    device, width = parts[0].device, parts[0].shape[1]
+    device, width, graph = parts[0].device, parts[0].shape[1], edges.graph
     first, last = bounds[0], bounds[-1]
     sums = torch.empty(last - first, width, device=device)
     for columns in _at_once(width, device):
         labels = stacked(*(part[:, columns] for part in parts))
         names = of_sets[:, columns]
         most = max(1, block_size("labels", device) // labels.shape[1])
-        for begin, end in node_runs(edges.offsets[first : last + 1], most):
-            offsets = edges.offsets[first + begin : first + end + 1]
-            some = slice(int(offsets[0]), int(offsets[-1]))
-            each = labels.index_select(0, edges.neighbors[some]).float()
-            each *= names.index_select(0, edges.relation_sets[some])
-            places = torch.arange(len(each), device=each.device)
-            matrix = SparseMatrix(offsets - offsets[0], places, edges.weights[some], len(each))
-            sums[begin:end, columns] = matrix.apply(each)
-            del each, matrix
+        for begin, end in node_runs(graph.offsets[first : last + 1], most):
+            offsets, some = _cells(graph.offsets, slice(first + begin, first + end))
+            neighbors = graph.neighbors[some]
+            each = labels.index_select(0, neighbors).float()
+            each *= names.index_select(0, as_index(graph.relation_sets[some]))
+            places = torch.arange(len(each), dtype=offsets.dtype, device=device)
+            weights = edges.damping.index_select(0, neighbors)
+            sums[begin:end, columns] = SparseMatrix(offsets, places, weights, len(each)).apply(each)
+            del each
         del labels  # before those of the next columns are there
     return row_parts(sums, [each - first for each in bounds])
 
@@ -312,9 +332,3 @@ def itself_of(config: PropagationConfig) -> Tensor:
     """(features,): random signs, times the weight of an entity's own labels."""
     draw = generator(config.seed, "projection", "itself")
     return (torch.randint(2, (config.features,), generator=draw) * 2.0 - 1) * OWN_WEIGHT
-
-
-def _edge_weights(graph: UnionGraph) -> Tensor:
-    """(edges,): the weight of each neighbor; a hub says less about the entities around it."""
-    degrees = lengths(graph.offsets).clamp(min=1).float()
-    return (degrees**-HUB_DAMPING).index_select(0, graph.neighbors)

@@ -15,7 +15,7 @@ def node_runs(offsets: Tensor, edges_per_block: int) -> Iterator[tuple[int, int]
         offsets: (nodes + 1,): where the edges of each node begin.
         edges_per_block: The most edges of a run, and the most nodes.
     """
-    offsets, num_nodes = offsets.cpu(), len(offsets) - 1
+    offsets, num_nodes = offsets.cpu().long(), len(offsets) - 1
     start = 0
     while start < num_nodes:
         limit = int(offsets[start]) + edges_per_block
