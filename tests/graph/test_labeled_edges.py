@@ -5,16 +5,17 @@ from __future__ import annotations
 import torch
 from hypothesis import given
 
+from clusterea.engines.packing import pack
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.types import KnowledgeGraph
-from small_graphs import graph, knowledge_graphs, labeled_edges
+from small_graphs import graph, knowledge_graphs, labeled_edges, random_pair
 
 Edge = tuple[int, int, int]  # entity, kind, neighbor
 CPU = torch.device("cpu")
 
 
 def edges_of(found: LabeledEdges) -> list[Edge]:
-    columns = found.entities(), found.kinds, found.neighbors()
+    columns = found.entities(), found.kinds(), found.neighbors()
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -28,7 +29,7 @@ def test_every_triple_from_both_ends_and_no_loop(some: KnowledgeGraph) -> None:
         sum(kind == other[1] and neighbor == other[2] for other in edges)
         for _, kind, neighbor in edges
     ]
-    assert found.siblings.tolist() == siblings
+    assert found.siblings().tolist() == siblings
 
 
 @given(knowledge_graphs())
@@ -51,7 +52,18 @@ def test_look_up(some: KnowledgeGraph) -> None:
 def test_a_triple_that_is_there_twice_counts_once() -> None:
     once, twice = graph([(0, 0, 1), (2, 0, 1)], 3, 1), graph([(0, 0, 1), (2, 0, 1)] * 2, 3, 1)
     assert edges_of(LabeledEdges.of(twice, CPU)) == edges_of(LabeledEdges.of(once, CPU))
-    assert LabeledEdges.of(twice, CPU).siblings.tolist() == [2, 1, 1, 2]
+    assert LabeledEdges.of(twice, CPU).siblings().tolist() == [2, 1, 1, 2]
+
+
+def test_distinct_neighbors() -> None:
+    found = LabeledEdges.of(graph([(0, 0, 1), (0, 1, 1), (1, 0, 2), (2, 0, 3)], 5, 2), CPU)
+    assert found.num_neighbors().tolist() == [1, 2, 2, 1, 0]
+
+
+def test_an_edge_takes_10_bytes() -> None:
+    found = LabeledEdges.of(random_pair(0, entities=900, triples=5000).source, CPU)
+    held = sum(buffer.nbytes for buffer in pack(found)[1])
+    assert held == 10 * len(found) + 8 * 901
 
 
 def test_without_triples() -> None:

@@ -184,7 +184,7 @@ def pair_evidence(
     parts = [sure.new_zeros(0)]
     for slab in _slabs(pairs, edges.source):
         at, mine, theirs = edges_to_partners(slab, edges, partners.of_source)
-        siblings = torch.maximum(edges.source.siblings[mine], edges.target.siblings[theirs])
+        siblings = torch.maximum(edges.source.siblings(mine), edges.target.siblings(theirs))
         terms = sure[edges.source.neighbors(mine)] * agreement.of(edges, mine, theirs) / siblings
         parts.append(unordered_sum(terms, at, len(slab.source)))
     return torch.cat(parts)
@@ -246,7 +246,7 @@ def _added(keys: Sequence[Tensor], counts: Sequence[Tensor]) -> tuple[Tensor, Te
 def kind_totals(edges: LabeledEdges, sure: Tensor) -> Tensor:
     """(kinds,) float64: the weight of all edges of each kind."""
     weights = sure[edges.entities()] * sure[edges.neighbors()]
-    return unordered_sum(weights, edges.kinds, edges.num_kinds)
+    return unordered_sum(weights, edges.kinds(), edges.num_kinds)
 
 
 def agreement_of(
@@ -268,4 +268,4 @@ def agreement_of(
 def _kind_pairs(edges: Pair[LabeledEdges], mine: Tensor, theirs: Tensor) -> Tensor:
     """(n,) int64: the two kinds as one number."""
     width = max(edges.target.num_kinds, 1)
-    return edges.source.kinds[mine] * width + edges.target.kinds[theirs]
+    return edges.source.kinds(mine) * width + edges.target.kinds(theirs)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clusterea.graph.sorted_edges import EdgeBlock, edge_blocks
+from clusterea.graph.sorted_edges import Column, EdgeBlock, edge_blocks
 from clusterea.numerics.index_types import index_type, number_type
 from clusterea.numerics.segments import offsets_of, ranges
 from clusterea.types import KnowledgeGraph, Pair
@@ -42,11 +42,12 @@ class CompactUnion:
     @classmethod
     def of(cls, graphs: Pair[KnowledgeGraph]) -> CompactUnion:
         """The union of both graphs, on the host."""
+        cpu = torch.device("cpu")
         nodes = sum(graph.num_entities for graph in graphs)
         relations = 2 * sum(graph.num_relations for graph in graphs)
         node, name = index_type(nodes), number_type(relations)
         degrees, incidence = (torch.zeros(nodes, dtype=torch.int64) for _ in range(2))
-        neighbors, singles, incident, sizes, members = (_Parts() for _ in range(5))
+        neighbors, singles, incident, sizes, members = (Column() for _ in range(5))
         for block, shift, labels in _blocks(graphs):
             own = slice(block.start + shift, block.stop + shift)
             starts = block.is_new_pair.nonzero().flatten()
@@ -62,10 +63,12 @@ class CompactUnion:
             members.add(labels[ranges(starts[several], counts)[1]], name)
             incidence[own], held, _ = block.by_label(labels, relations)
             incident.add(held, name)
-        sets = _RelationSets.of(sizes.joined(torch.int64), members.joined(name), relations)
-        of_edges = singles.joined(name).to(number_type(len(sets.offsets)))
+        sets = _RelationSets.of(
+            sizes.joined(torch.int64, cpu), members.joined(name, cpu), relations
+        )
+        of_edges = singles.joined(name, cpu).to(number_type(len(sets.offsets)))
         of_edges[of_edges == SEVERAL] = sets.numbers.to(of_edges.dtype)
-        to, held = neighbors.joined(node), incident.joined(name)
+        to, held = neighbors.joined(node, cpu), incident.joined(name, cpu)
         return cls(
             offsets_of(degrees).to(index_type(len(to))),
             to,
@@ -103,21 +106,6 @@ def _blocks(graphs: Pair[KnowledgeGraph]) -> Iterator[tuple[EdgeBlock, int, Tens
             yield block, nodes, labels
         nodes += graph.num_entities
         names += own
-
-
-class _Parts:
-    """A column that is made in parts. Joining them frees each part."""
-
-    def __init__(self) -> None:
-        self._parts: list[Tensor] = []
-
-    def add(self, part: Tensor, kind: torch.dtype) -> None:
-        self._parts.append(part.to(kind))
-
-    def joined(self, kind: torch.dtype) -> Tensor:
-        whole = torch.cat([torch.empty(0, dtype=kind), *self._parts])
-        self._parts.clear()
-        return whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from clusterea.numerics.lookup import find_sorted
+from clusterea.graph.sorted_edges import Column, EdgeBlock, edge_blocks
+from clusterea.numerics.block_sizes import BLOCK_SIZES
+from clusterea.numerics.index_types import index_type, number_type
+from clusterea.numerics.lookup import find_in_ranges
 from clusterea.numerics.segments import lengths, offsets_of, owners, ranges
 from clusterea.types import KnowledgeGraph, Pair
 
@@ -17,40 +21,45 @@ class LabeledEdges:
     """Every triple as an edge of its head and an edge of its tail; loops are left out.
 
     The kind of an edge is its relation where the entity is the head, and relation + number of
-    relations where it is the tail.
+    relations where it is the tail. The edges of an entity rise by neighbor, then by kind. An edge
+    takes 10 bytes, if there are at most 32,767 kinds. Look-ups give int64.
     """
 
     offsets: Tensor  # (entities + 1,) int64: where an entity's edges begin
-    keys: Tensor  # (edges,) int64, ascending: entity · n + neighbor
-    kinds: Tensor  # (edges,) int64
-    siblings: Tensor  # (edges,) int64: entities that the neighbor has by the same kind, itself too
+    ends: Tensor  # (edges,): the neighbor
+    labels: Tensor  # (edges,): the kind
+    fans: Tensor  # (edges,): see `siblings`
     num_entities: int
     num_kinds: int
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, device: torch.device) -> LabeledEdges:
-        triples = torch.tensor(graph.triples, device=device)
-        heads, relations, tails = triples[triples[:, 0] != triples[:, 2]].unbind(1)
         size, kinds = graph.num_entities, 2 * graph.num_relations
-        # By ends, then by kind. One sort by a single key could overflow int64; the second of these
-        # two sorts is stable.
-        labels = torch.cat([relations, relations + graph.num_relations])
-        pairs = torch.cat([heads * size + tails, tails * size + heads])
-        order = labels.argsort()
-        order = order[pairs[order].argsort(stable=True)]
-        labels, pairs = labels[order], pairs[order]
-        is_first = torch.ones_like(pairs, dtype=torch.bool)
-        is_first[1:] = (pairs[1:] != pairs[:-1]) | (labels[1:] != labels[:-1])
-        labels, pairs = labels[is_first], pairs[is_first]
-        others = pairs % max(size, 1)
-        _, slots, counts = torch.unique(
-            others * kinds + labels, return_inverse=True, return_counts=True
+        node, kind = index_type(size), number_type(kinds)
+        degrees, incidence = (torch.zeros(size, dtype=torch.int64, device=device) for _ in range(2))
+        ends, labels, held, counts = (Column() for _ in range(4))
+        for block in _blocks(graph, device):
+            own = slice(block.start, block.stop)
+            kept = (block.is_new & (block.owners != block.others)).nonzero().flatten()
+            degrees[own] = block.counts(block.owners[kept])
+            ends.add(block.others[kept], node)
+            labels.add(block.labels[kept], kind)
+            incidence[own], names, count = block.by_label(block.labels, kinds, kept)
+            held.add(names, kind)
+            counts.add(count, node)
+        to, names = ends.joined(node, device), labels.joined(kind, device)
+        each = _fans(
+            to,
+            names,
+            offsets_of(incidence),
+            held.joined(kind, device),
+            counts.joined(node, device),
+            kinds,
         )
-        offsets = offsets_of((pairs // max(size, 1)).bincount(minlength=size))
-        return cls(offsets, pairs, labels, counts[slots], size, kinds)
+        return cls(offsets_of(degrees), to, names, each, size, kinds)
 
     def __len__(self) -> int:
-        return self.keys.numel()
+        return self.ends.numel()
 
     def entities(self) -> Tensor:
         """(edges,): the entity of each edge."""
@@ -58,13 +67,23 @@ class LabeledEdges:
 
     def neighbors(self, edges: Tensor | None = None) -> Tensor:
         """(edges,): the entity at the other end, of all edges or of these."""
-        keys = self.keys if edges is None else self.keys[edges]
-        return keys % max(self.num_entities, 1)
+        return _values(self.ends, edges)
+
+    def kinds(self, edges: Tensor | None = None) -> Tensor:
+        """(edges,): the kind of all edges, or of these."""
+        return _values(self.labels, edges)
+
+    def siblings(self, edges: Tensor | None = None) -> Tensor:
+        """(edges,): how many entities the neighbor has by the same kind, this one too."""
+        return _values(self.fans, edges)
 
     def num_neighbors(self) -> Tensor:
         """(entities,): the distinct neighbors of each entity."""
-        pairs: Tensor = torch.unique_consecutive(self.keys)
-        return (pairs // max(self.num_entities, 1)).bincount(minlength=self.num_entities)
+        again = (self.ends[1:] == self.ends[:-1]).nonzero().flatten() + 1
+        owner = torch.searchsorted(self.offsets, again, right=True) - 1
+        # Not those that are the first of their entity.
+        owner = owner[self.offsets[owner] < again]
+        return lengths(self.offsets) - owner.bincount(minlength=self.num_entities)
 
     def of_entities(self, entities: Tensor) -> tuple[Tensor, Tensor]:
         """(found,) each: an index into `entities`, and an edge of that entity."""
@@ -72,13 +91,47 @@ class LabeledEdges:
 
     def between(self, entities: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
         """(found,) each: the index of a pair, and an edge between the two."""
-        keys = entities * self.num_entities + others
-        begin, is_joined = find_sorted(self.keys, keys)
+        stop = self.offsets[entities + 1]
+        begin, is_joined = find_in_ranges(self.ends, self.offsets[entities], stop, others)
         # Few pairs are joined, so only their edges are looked up.
         joined = is_joined.nonzero().flatten()
-        begin, keys = begin[joined], keys[joined]
-        at, edges = ranges(begin, torch.searchsorted(self.keys, keys, right=True) - begin)
+        begin = begin[joined]
+        end, _ = find_in_ranges(self.ends, begin, stop[joined], others[joined] + 1)
+        at, edges = ranges(begin, end - begin)
         return joined[at], edges
+
+
+def _values(numbers: Tensor, edges: Tensor | None) -> Tensor:
+    return (numbers if edges is None else numbers.index_select(0, edges)).long()
+
+
+def _blocks(graph: KnowledgeGraph, device: torch.device) -> Iterator[EdgeBlock]:
+    ends = graph.heads, graph.tails
+    return edge_blocks(ends, graph.relations, graph.num_entities, graph.num_relations, device)
+
+
+def _fans(
+    ends: Tensor, labels: Tensor, offsets: Tensor, held: Tensor, counts: Tensor, num_kinds: int
+) -> Tensor:
+    """(edges,): edges that the entity at the other end has by the same kind, seen from there.
+
+    Args:
+        ends: (edges,): the other end.
+        labels: (edges,): the kind, seen from this end.
+        offsets: (entities + 1,): of the next two.
+        held: (…,): the kinds of each entity's edges, rising.
+        counts: (…,): the edges of each.
+        num_kinds: How many there are.
+    """
+    fans = torch.empty_like(ends)
+    step = BLOCK_SIZES["sorted edges"][ends.device.type]
+    for start in range(0, len(ends), step):
+        some = slice(start, start + step)
+        other = ends[some].long()
+        kinds = (labels[some].long() + num_kinds // 2) % max(num_kinds, 1)
+        at, _ = find_in_ranges(held, offsets[other], offsets[other + 1], kinds)
+        fans[some] = counts[at]
+    return fans
 
 
 def edges_to_partners(

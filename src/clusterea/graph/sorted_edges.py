@@ -55,6 +55,21 @@ class EdgeBlock:
         return owned, distinct & (1 << bits) - 1, counts
 
 
+class Column:
+    """Numbers that are made in parts, in a small type. Joining them frees the parts."""
+
+    def __init__(self) -> None:
+        self._parts: list[Tensor] = []
+
+    def add(self, part: Tensor, kind: torch.dtype) -> None:
+        self._parts.append(part.to(kind))
+
+    def joined(self, kind: torch.dtype, device: torch.device) -> Tensor:
+        whole = torch.cat([torch.empty(0, dtype=kind, device=device), *self._parts])
+        self._parts.clear()
+        return whole
+
+
 def edge_blocks(
     ends: tuple[IntArray, IntArray],
     relations: IntArray,

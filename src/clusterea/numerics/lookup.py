@@ -17,22 +17,49 @@ def find_sorted(rising: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return slots, rising[slots] == values
 
 
+def find_in_ranges(
+    rising: Tensor, begins: Tensor, ends: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(n,) each: an index into a range of `rising`, and whether the value there is the one asked.
+
+    The index is that of the first value of the range that is not smaller; the range's end if all
+    are. A binary search in all ranges at once.
+
+    Args:
+        rising: Ascending within each range.
+        begins: (n,): where the range of each value begins.
+        ends: (n,): where it ends.
+        values: (n,): looked for.
+    """
+    slots = begins.clone()
+    at = (begins < ends).nonzero().flatten()
+    low, high, asked = (each.index_select(0, at) for each in (begins, ends, values))
+    while len(at):
+        middle = (low + high) >> 1
+        is_below = rising.index_select(0, middle) < asked
+        low, high = torch.where(is_below, middle + 1, low), torch.where(is_below, high, middle)
+        slots[at] = low
+        is_open = (low < high).nonzero().flatten()
+        at, low, high, asked = (each.index_select(0, is_open) for each in (at, low, high, asked))
+    return slots, _is_there(rising, slots, ends, values)
+
+
+def _is_there(rising: Tensor, slots: Tensor, ends: Tensor, values: Tensor) -> Tensor:
+    if not rising.numel():
+        return torch.zeros_like(slots, dtype=torch.bool)
+    found = rising.index_select(0, slots.clamp(max=rising.numel() - 1))
+    return (slots < ends) & (found == values)
+
+
 def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tensor:
     """(n,) int64: the position of each pair's cell, -1 where the pair has none.
 
-    A binary search in all the rows at once: columns rise within a row.
+    Columns rise within a row.
     """
-    columns = similarity.columns
-    if not columns.numel():
-        return torch.full_like(sources, -1)
-    low, end = similarity.row_offsets[sources], similarity.row_offsets[sources + 1]
-    high = end
-    for _ in range(int(similarity.row_offsets.diff().max()).bit_length()):
-        middle = (low + high) // 2
-        below = (columns[middle.clamp(max=columns.numel() - 1)] < targets) & (low < high)
-        low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
-    at = low.clamp(max=columns.numel() - 1)
-    return torch.where((low < end) & (columns[at] == targets), at, -1)
+    offsets = similarity.row_offsets
+    begins, ends = offsets[sources], offsets[sources + 1]
+    at, is_there = find_in_ranges(similarity.columns, begins, ends, targets)
+    return torch.where(is_there, at, -1)
 
 
 def is_among(pairs: Tensor, others: Tensor) -> Tensor:

@@ -116,7 +116,7 @@ class _Neighborhoods:
 
         edges = LabeledEdges.of(graph, torch.device("cpu"))
         self._neighbors: IntArray = edges.neighbors().numpy()
-        self._kinds: IntArray = edges.kinds.numpy()
+        self._kinds: IntArray = edges.kinds().numpy()
         self._offsets: IntArray = edges.offsets.numpy()
         self._graph = graph
 

@@ -138,7 +138,8 @@ class Context:
         def one(side: Side, entity: int, own: IntArray, others: IntArray) -> Around:
             partners = side_of(self.partners.of, side)[own]
             edges = self._edges.source if side == "source" else self._edges.target
-            kinds: IntArray = edges.kinds.numpy()[self._span(side, entity)]
+            _, found = edges.of_entities(torch.tensor([entity]))
+            kinds: IntArray = edges.kinds(found).numpy()
             return Around(own, kinds, partners, (partners >= 0) & np.isin(partners, others))
 
         return Pair(
@@ -169,11 +170,11 @@ def _corresponding(edges: Pair[LabeledEdges], partner: IntArray) -> dict[int, Co
     to = torch.from_numpy(partner)
     ends = torch.stack([to[edges.source.entities()], to[edges.source.neighbors()]])
     linked = (ends >= 0).all(0).nonzero().flatten()
-    kinds = edges.source.kinds[linked]
+    kinds = edges.source.kinds(linked)
     found, theirs = edges.target.between(*ends[:, linked])
     width = max(edges.target.num_kinds, 1)
     keys, counts = torch.unique(
-        kinds[found] * width + edges.target.kinds[theirs], return_counts=True
+        kinds[found] * width + edges.target.kinds(theirs), return_counts=True
     )
     totals = kinds.bincount(minlength=edges.source.num_kinds).tolist()
     best: dict[int, Counterpart] = {}
