@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clusterea.graph.distinct_neighbors import Neighbors as Adjacency
+from clusterea.graph.sorted_edges import Column, edge_blocks
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.index_types import index_type
 from clusterea.numerics.knn import Neighbors, with_more
 from clusterea.numerics.rows import Rows
 from clusterea.numerics.segments import lengths, offsets_of, ranges, unordered_sum
@@ -72,20 +73,35 @@ class JoinEdges:
 
     entities: Tensor  # (rows,) int64: the entity of each row
     offsets: Tensor  # (entities + 1,) int64
-    others: Tensor  # (neighbors of all,) int64: entities
+    others: Tensor  # (neighbors of all,): entities, in a small type
     row_offsets: Tensor  # (entities + 1,) int64
-    rows: Tensor  # (undecided neighbors of all,) int64
+    rows: Tensor  # (undecided neighbors of all,), in a small type
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, entities: Tensor) -> JoinEdges:
-        found = Adjacency.of(graph)
-        offsets, others = torch.from_numpy(found.offsets), torch.from_numpy(found.others)
-        row_of = torch.full((graph.num_entities,), -1)
+        size, cpu = graph.num_entities, torch.device("cpu")
+        node = index_type(size)
+        row_of = torch.full((size,), -1)
         row_of[entities] = torch.arange(len(entities))
-        rows = row_of[others]
-        is_row = rows >= 0
-        before = offsets_of(is_row.long())  # undecided among the neighbors up to here
-        return cls(entities, offsets, others, before[offsets], rows[is_row])
+        degrees, undecided = (torch.zeros(size, dtype=torch.int64) for _ in range(2))
+        others, rows = Column(), Column()
+        ends = graph.heads, graph.tails
+        for block in edge_blocks(ends, graph.relations, size, graph.num_relations, cpu):
+            kept = block.is_new_pair & (block.owners != block.others)
+            owners, ends_of = block.owners[kept], block.others[kept]
+            row = row_of[ends_of]
+            is_row = row >= 0
+            degrees[block.start : block.stop] = block.counts(owners)
+            undecided[block.start : block.stop] = block.counts(owners[is_row])
+            others.add(ends_of, node)
+            rows.add(row[is_row], node)
+        return cls(
+            entities,
+            offsets_of(degrees),
+            others.joined(node, cpu),
+            offsets_of(undecided),
+            rows.joined(node, cpu),
+        )
 
     @property
     def num_neighbors(self) -> Tensor:
@@ -138,29 +154,37 @@ class _Join:
 
     def neighbors(self, most: int) -> Neighbors:
         """The nearest, with up to `most` further pairs of each row compared."""
-        own, size = self.edges.source, len(self.edges.source.offsets) - 1
+        size = len(self.edges.source.offsets) - 1
         partner = torch.full((size,), -1)
         partner[self.partners.pairs[:, 0]] = self.partners.pairs[:, 1]
         weight = torch.zeros(size, dtype=torch.float64)
         weight[self.partners.pairs[:, 0]] = self.partners.weights
         # How many pairs each entity adds to each of its neighbors.
         added = lengths(self.edges.target.row_offsets)[partner] * (partner >= 0)
-        sums = offsets_of(added[own.others])[own.offsets].diff()[own.entities]
-        sums = sums[self.begin : self.begin + len(self.own)]
+        at, neighbors = self._neighbors(0, len(self.own))
+        sums = torch.zeros(len(self.own), dtype=torch.int64)
+        sums.index_add_(0, at, added[neighbors])
+        del at, neighbors
         parts = [self._compared(start, stop, partner, weight, most) for start, stop in _slabs(sums)]
         return Neighbors(
             torch.cat([each.indices for each in parts]), torch.cat([each.values for each in parts])
         )
 
+    def _neighbors(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """(neighbors,) each: an index into a range of these rows, and a neighbor of its entity."""
+        own = self.edges.source
+        chosen = own.entities[self.begin + start : self.begin + stop]
+        begins = own.offsets[chosen]
+        at, edges = ranges(begins, own.offsets[chosen + 1] - begins)
+        return at, own.others[edges].long()
+
     def _compared(
         self, start: int, stop: int, partner: Tensor, weight: Tensor, most: int
     ) -> Neighbors:
         """The same for a range of these rows."""
-        own, other = self.edges
+        other = self.edges.target
         near, width = self.found.between(start, stop), len(other.entities)
-        chosen = own.entities[self.begin + start : self.begin + stop]
-        at, edges = ranges(own.offsets[chosen], lengths(own.offsets)[chosen])
-        neighbors = own.others[edges]
+        at, neighbors = self._neighbors(start, stop)
         has_partner = partner[neighbors] >= 0
         at, neighbors = at[has_partner], neighbors[has_partner]
         ends = partner[neighbors]
