@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 
-
 LARGE = 1 << 22  # bytes
 _MMAP_THRESHOLD = -3  # the number of this parameter of glibc's mallopt
 
