@@ -62,8 +62,8 @@ from clusterea.data.readable_names import comparable
 from clusterea.data.synthetic import SHAPES, LabelShape, generate
 from clusterea.evaluation import judge
 from clusterea.evaluation.verdicts import verdicts
-from clusterea.matching import match
 from clusterea.pipeline.store import Made
+from clusterea.sharded import HeldScores, match
 from clusterea.types import IntArray, Names
 from common import (
     DEVICE,
@@ -235,7 +235,11 @@ def baseline_f1(result: AlignmentResult, test_links: IntArray, device: str) -> f
         candidates=config.fusion.candidates,
     )
     keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()).to(device))
-    links = match(similarity, keys, rest.seeds, seed=config.matching.seed).links.cpu().numpy()
+    links = (
+        match(HeldScores.of(similarity), keys, rest.seeds, seed=config.matching.seed)
+        .links.cpu()
+        .numpy()
+    )
     cells = (similarity.values, similarity.columns, similarity.row_offsets)
     matrix = csr_matrix(tuple(each.cpu().numpy() for each in cells), tuple(similarity.num_entities))
     values = np.asarray(matrix[links[:, 0], links[:, 1]]).ravel()
@@ -530,7 +534,10 @@ def coefficients() -> None:
             told, right = verdicts(links.numpy(), pair.test_links)
             gains = LinkGains.by(result.made_fits[0].trust, result.made_fits[0].contents)
             features = link_features(
-                result.similarity, links, pair.task, None if gains is None else gains.total
+                HeldScores.of(result.similarity),
+                links,
+                pair.task,
+                None if gains is None else gains.total,
             )
             features *= torch.tensor([float(value != 0) for value in FEATURES.values()])
             fitted = calibrate(features[torch.from_numpy(told)], torch.from_numpy(right[told]))

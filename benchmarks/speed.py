@@ -58,11 +58,10 @@ from clusterea.data.synthetic.words import draw_words
 from clusterea.engines import InMemory
 from clusterea.evaluation import evaluate
 from clusterea.fusion.undecided import Undecided, VectorTable
-from clusterea.matching import match
 from clusterea.numerics.knn import Nearest, Neighbors
 from clusterea.numerics.lists import recall as shared
 from clusterea.numerics.sinkhorn import sinkhorn, sinkhorn_log, sinkhorn_of_products
-from clusterea.sharded import fuse
+from clusterea.sharded import HeldScores, fuse, match
 from clusterea.sharded.search import search, whole
 from clusterea.training import train as learn
 from clusterea.training.train import Trainer
@@ -233,7 +232,7 @@ def stages(arguments: argparse.Namespace) -> Measured:
     )
     yield {"part": "fusion", **cost}
     keys = task.tie_keys.map(lambda side: torch.from_numpy(side.copy()).to(device))
-    alignment, cost = timed(device, lambda: match(similarity, keys, task.seeds))
+    alignment, cost = timed(device, lambda: match(HeldScores.of(similarity), keys, task.seeds))
     yield {"part": "matching", **cost}
     _, cost = timed(
         device,
@@ -377,7 +376,7 @@ def evaluate_links(arguments: argparse.Namespace) -> Measured:
     seeds, test = known[: int(0.3 * links)], known[int(0.3 * links) :]
     size = written(Pair(rows, width))
     for method in ("greedy", "mutual", "best"):
-        work = partial(match, similarity, keys, seeds, method=method)
+        work = partial(match, HeldScores.of(similarity), keys, seeds, method=method)
         alignment, cost = timed(device, work)
         yield {"part": f"match-{method}", "size": size, "cells": len(cells), **cost}
     _, cost = timed(device, lambda: evaluate(similarity, test, seeds, alignment=alignment))

@@ -6,13 +6,13 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from clusterea.matching.cells import Cells, open_cells
+from clusterea.matching.cells import Cells
 from clusterea.numerics.ties import pair_hash
+from clusterea.sharded import HeldScores, ShardedCells
 from clusterea.types import Pair, Similarity
 
 NAN = float("nan")  # no cell
 NO_SEEDS = torch.empty(0, 2, dtype=torch.int64)
-NOBODY = torch.empty(0, dtype=torch.int64)
 
 
 def sparse(dense: Tensor) -> Similarity:
@@ -28,8 +28,16 @@ def keys_of(dense: Tensor, seed: int = 0) -> Pair[Tensor]:
     return Pair(*(torch.randint(-(2**62), 2**62, (n,), generator=draw) for n in dense.shape))
 
 
+def held(dense: Tensor) -> HeldScores:
+    return HeldScores.of(sparse(dense))
+
+
+def open_cells_of(dense: Tensor, seeds: Tensor = NO_SEEDS, seed: int = 0) -> ShardedCells:
+    return ShardedCells.of(held(dense), keys_of(dense), Pair(seeds[:, 0], seeds[:, 1]), seed)
+
+
 def cells_of(dense: Tensor) -> Cells:
-    return open_cells(sparse(dense), keys_of(dense), Pair(NOBODY, NOBODY), seed=0)
+    return open_cells_of(dense).whole()
 
 
 def listed(cells: Cells) -> list[tuple[float, int, int, int]]:

@@ -10,8 +10,9 @@ import torch
 from small_similarities import NAN, calibration_error, keys_of, sparse
 from torch import Tensor
 
-from clusterea.matching import Trial, calibrated, chances, fit_confidence, match, supported
+from clusterea.matching import Trial, calibrated, chances, fit_confidence, supported
 from clusterea.matching.calibration import FEWEST
+from clusterea.sharded import HeldScores, match
 from clusterea.types import Alignment, AlignmentTask, IntArray, KnowledgeGraph, Pair, Similarity
 
 SWITCH = pytest.mark.parametrize("abstain", [False, True])
@@ -28,11 +29,15 @@ class World:
     matchable: int
 
     @property
+    def scores(self) -> HeldScores:
+        return HeldScores.of(self.similarity)
+
+    @property
     def all_seeds(self) -> Tensor:
         return torch.cat([torch.tensor(self.task.seeds), self.held])
 
     def matched(self, seeds: Tensor) -> Alignment:
-        return match(self.similarity, self.keys, seeds)
+        return match(self.scores, self.keys, seeds)
 
     def trial(self) -> Alignment:
         """Held-out entities are matched like any others."""
@@ -49,11 +54,11 @@ class World:
             return self.plain()
         known = np.concatenate([self.task.seeds, pairs.numpy()])
         whole = self.task.with_seeds(known)
-        return calibrated(self.plain(), [self.similarity], whole, confidence, abstain=abstain)
+        return calibrated(self.plain(), [self.scores], whole, confidence, abstain=abstain)
 
     def tried(self, pairs: Tensor | None = None) -> Trial:
         pairs = self.held if pairs is None else pairs
-        return Trial(self.trial(), self.similarity, self.task, pairs)
+        return Trial(self.trial(), self.scores, self.task, pairs)
 
     def is_right(self, links: Tensor) -> Tensor:
         return (links[:, 0] == links[:, 1]) & (links[:, 0] < self.matchable)
@@ -148,7 +153,7 @@ class TestResult:
         before = plain.links.clone(), plain.confidence.clone(), some.held.clone()
         confidence = fit_confidence([some.tried()])
         assert confidence is not None
-        calibrated(plain, [some.similarity], some.task, confidence, abstain=abstain)
+        calibrated(plain, [some.scores], some.task, confidence, abstain=abstain)
         assert torch.equal(plain.links, before[0])
         assert torch.equal(plain.confidence, before[1])
         assert torch.equal(some.held, before[2])
@@ -218,7 +223,7 @@ class TestSeveralFits:
         assert twice.examples == 2 * whole.examples
         # The same trial twice is the same population, with every example twice.
         ours, theirs = (
-            calibrated(some.plain(), [some.similarity], some.task, fitted, abstain=False)
+            calibrated(some.plain(), [some.scores], some.task, fitted, abstain=False)
             for fitted in (whole, twice)
         )
         changes = [
@@ -232,13 +237,14 @@ class TestSeveralFits:
     def test_the_fit_that_is_surer_counts(self, some: World) -> None:
         confidence = fit_confidence([some.tried()])
         assert confidence is not None
-        flat = replace(some.similarity, values=some.similarity.values / 2)
+        halves = replace(some.similarity, values=some.similarity.values / 2)
+        flat = HeldScores.of(halves)
 
-        def found(*similarities: Similarity) -> dict[tuple[int, int], float]:
+        def found(*similarities: HeldScores) -> dict[tuple[int, int], float]:
             given = calibrated(some.plain(), similarities, some.task, confidence, abstain=False)
             return confidences(given)
 
-        first, second, both = found(some.similarity), found(flat), found(some.similarity, flat)
+        first, second, both = found(some.scores), found(flat), found(some.scores, flat)
         assert first != second
         assert both == {link: max(first[link], second[link]) for link in first}
 
@@ -339,7 +345,7 @@ class TestHowSureLinksAre:
     def test_are_chances(self, some: World) -> None:
         """Of the links that are given so much, as many are right."""
         trial = some.trial()
-        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
+        found = chances(trial.links, trial.confidence, some.scores, some.task, some.held)
         right = some.is_right(trial.links)
         for low, high in ((0.0, 0.3), (0.3, 0.7), (0.7, 1.0)):
             inside = (found >= low) & (found <= high)
@@ -351,7 +357,7 @@ class TestHowSureLinksAre:
     def test_tell_more_than_scores(self, some: World) -> None:
         """Of as many links, more are right: neighbors have a say."""
         trial = some.trial()
-        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
+        found = chances(trial.links, trial.confidence, some.scores, some.task, some.held)
         right = some.is_right(trial.links)
         count = int(right.sum())
         by_chance, by_score = (
@@ -362,22 +368,22 @@ class TestHowSureLinksAre:
 
     def test_are_the_scores_where_too_few_seeds_are_held_out(self, some: World) -> None:
         trial = some.trial()
-        found = chances(trial.links, trial.confidence, some.similarity, some.task, some.held[:2])
+        found = chances(trial.links, trial.confidence, some.scores, some.task, some.held[:2])
         assert found is trial.confidence
 
     @pytest.mark.gpu
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
     def test_a_gpu_agrees(self, some: World) -> None:
         trial = some.trial()
-        here = chances(trial.links, trial.confidence, some.similarity, some.task, some.held)
-        on_gpu = some.similarity.to("cuda")
+        here = chances(trial.links, trial.confidence, some.scores, some.task, some.held)
+        on_gpu = HeldScores.of(some.similarity.to("cuda"))
         there = chances(trial.links.cuda(), trial.confidence.cuda(), on_gpu, some.task, some.held)
         torch.testing.assert_close(there.cpu(), here, rtol=0, atol=1e-4)
 
     def test_a_held_out_pair_has_no_say_about_itself(self, some: World) -> None:
         """Its own links are judged as others teach: a pair that is moved changes only theirs."""
         trial = some.trial()
-        arguments = trial.links, trial.confidence, some.similarity, some.task
+        arguments = trial.links, trial.confidence, some.scores, some.task
         before = chances(*arguments, some.held)
         wrong = some.held.clone()
         wrong[0, 1] = wrong[2, 1]  # of the same half

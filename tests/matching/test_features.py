@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_similarities import NAN, NO_SEEDS, sparse
+from small_similarities import NAN, NO_SEEDS, held
 from torch import Tensor
 
 from clusterea.matching.features import FEATURES, link_features
@@ -89,7 +89,7 @@ def test_features_are_those_of_the_loop(
     problem: tuple[Tensor, Tensor, AlignmentTask], has_gains: bool
 ) -> None:
     dense, links, task = problem
-    found = link_features(sparse(dense), links, task, gains if has_gains else None)
+    found = link_features(held(dense), links, task, gains if has_gains else None)
     assert found.shape == (len(links), len(FEATURES))
     assert found.dtype == torch.float32
     assert found.flatten().tolist() == pytest.approx(
@@ -111,7 +111,7 @@ def test_matched_neighbors_come_from_seeds_and_links() -> None:
     # Source 0 has neighbors 1 and 3, target 0 has 1, 2 and 3.
     task = AlignmentTask(HAND, np.array([[1, 1]]))
     links = torch.tensor([[0, 0], [3, 2], [5, 3]])
-    features = link_features(sparse(torch.ones(6, 4)), links, task)
+    features = link_features(held(torch.ones(6, 4)), links, task)
     column = {name: features[:, at].tolist() for at, name in enumerate(FEATURES)}
     assert column["matched neighbors"][0] == pytest.approx(log1p(2))
     assert column["source share"][0] == 1
@@ -123,21 +123,21 @@ def test_matched_neighbors_come_from_seeds_and_links() -> None:
 
 def test_nothing_is_needed() -> None:
     task = AlignmentTask(HAND, np.empty((0, 2), dtype=np.int64))
-    nothing = sparse(torch.full((6, 4), NAN))
+    nothing = held(torch.full((6, 4), NAN))
     assert link_features(nothing, NO_SEEDS, task).shape == (0, len(FEATURES))
     assert link_features(nothing, torch.tensor([[0, 0]]), task)[0, :3].tolist() == [0, 0, 0]
 
 
 def test_half_precision_scores_will_do() -> None:
     dense, links, task = example()
-    half = link_features(sparse(dense.half()), links, task)
-    torch.testing.assert_close(half, link_features(sparse(dense.half().float()), links, task))
+    half = link_features(held(dense.half()), links, task)
+    torch.testing.assert_close(half, link_features(held(dense.half().float()), links, task))
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_finds_the_same() -> None:
     dense, links, task = example()
-    found = link_features(sparse(dense).to("cuda"), links, task)
+    found = link_features(held(dense.cuda()), links.cuda(), task)
     assert found.device.type == "cuda"
-    torch.testing.assert_close(found.cpu(), link_features(sparse(dense), links, task))
+    torch.testing.assert_close(found.cpu(), link_features(held(dense), links, task))

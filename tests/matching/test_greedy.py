@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_similarities import cells_of, dense_scores, links_of, listed
+from small_similarities import cells_of, dense_scores, links_of, listed, open_cells_of
 from torch import Tensor
 
 from clusterea.matching.cells import Cells
@@ -52,7 +52,7 @@ def test_rounds_take_what_a_walk_takes(scores: Tensor, few: int, progress: float
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "FEW", few)
         patch.setattr(MODULE, "PROGRESS", progress)
-        assert links_of(greedy(cells)) == walked(cells)
+        assert links_of(greedy(open_cells_of(scores))) == walked(cells)
 
 
 def test_a_chain_is_walked_to_its_end() -> None:
@@ -63,13 +63,13 @@ def test_a_chain_is_walked_to_its_end() -> None:
     scores.diagonal(1)[:] = torch.arange(size, 1, -1) * 2.0 - 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "FEW", 1)
-        assert links_of(greedy(cells_of(scores))) == {(i, i) for i in range(size)}
+        assert links_of(greedy(open_cells_of(scores))) == {(i, i) for i in range(size)}
 
 
 @given(dense_scores())
 def test_stable_is_gale_and_shapleys(scores: Tensor) -> None:
     cells = cells_of(scores)
-    assert links_of(stable(cells)) == gale_shapley(cells)
+    assert links_of(stable(open_cells_of(scores))) == gale_shapley(cells)
 
 
 @given(dense_scores())
@@ -82,4 +82,4 @@ def test_mutual_bests_are_first_on_both_sides(scores: Tensor) -> None:
         if each == max(e for e in all_of if e[2] == each[2])
         and each == max(e for e in all_of if e[3] == each[3])
     }
-    assert links_of(mutual(cells)) == wanted
+    assert links_of(mutual(open_cells_of(scores))) == wanted

@@ -7,12 +7,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_similarities import sparse
+from small_similarities import held as scores_of
 from torch import Tensor
 
 from clusterea.matching import has_matched_neighbors
 from clusterea.matching.calibrated import Trial, calibrated, chances, fit_confidence
 from clusterea.matching.features import FEATURES, link_features
+from clusterea.sharded import HeldScores
 from clusterea.types import Alignment, AlignmentTask, KnowledgeGraph, Pair, Similarity
 from clusterea.types.alignment import BY_FEATURES, BY_NAMES, BY_STRUCTURE
 from small_graphs import HAND, pairs, random_pair
@@ -24,7 +25,7 @@ class TestContentFeature:
     def test_it_is_the_gain_of_each_link(self) -> None:
         task = AlignmentTask(HAND, np.array([[1, 1]]))
         links = torch.tensor([[0, 0], [3, 2], [5, 3]])
-        similarity = sparse(torch.ones(6, 4))
+        similarity = scores_of(torch.ones(6, 4))
 
         def gains(asked: Tensor) -> Tensor:
             assert torch.equal(asked, links)
@@ -51,13 +52,16 @@ class TestContentFeature:
         def gains(asked: Tensor) -> Tensor:
             return 6.0 * (asked[:, 0] == asked[:, 1]).float()
 
-        scores = Similarity(
+        similarity = Similarity(
             torch.arange(count + 1),
             links[:, 1].clone(),
             torch.full((count,), 0.5),
             Pair(count, count),
         )
-        everyone = Alignment(links, scores.values, Pair(*[torch.empty(0, dtype=torch.int64)] * 2))
+        scores = HeldScores.of(similarity)
+        everyone = Alignment(
+            links, similarity.values, Pair(*[torch.empty(0, dtype=torch.int64)] * 2)
+        )
         held = truth[::2]
         fitted = {
             name: fit_confidence([Trial(everyone, scores, task, held, each)])
@@ -73,7 +77,7 @@ class TestContentFeature:
         right = plain.links[:, 0] == plain.links[:, 1]
         gap = plain.confidence[right].mean() - plain.confidence[~right].mean()
         assert abs(float(gap)) < 0.2
-        sure = chances(links, scores.values, scores, task, held, gains)
+        sure = chances(links, similarity.values, scores, task, held, gains)
         assert float(sure[is_right].mean()) > float(sure[~is_right].mean()) + 0.4
 
 

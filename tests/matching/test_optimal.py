@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from scipy.optimize import linear_sum_assignment
-from small_similarities import cells_of, dense_scores, links_of
+from small_similarities import cells_of, dense_scores, links_of, open_cells_of
 from torch import Tensor
 
 from clusterea.errors import InputError
@@ -39,8 +39,8 @@ def test_no_matching_is_worth_more(scores: Tensor) -> None:
 
 @pytest.mark.parametrize("bound", ["MOST_CELLS", "MOST_ENTITIES"])
 def test_bounds(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = cells_of(torch.tensor([[0.9, 0.8], [0.85, 0.1]]))
-    assert links_of(one_to_one(cells)) == links_of(optimal(cells))
+    cells = open_cells_of(torch.tensor([[0.9, 0.8], [0.85, 0.1]]))
+    assert links_of(one_to_one(cells)) == links_of(optimal(cells.whole()))
     for name in ("one_to_one", "hungarian"):
         monkeypatch.setattr(importlib.import_module(f"clusterea.matching.{name}"), bound, 1)
     assert links_of(one_to_one(cells)) == links_of(greedy(cells))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_similarities import NAN, NO_SEEDS, dense_scores, keys_of, sparse
+from small_similarities import NAN, dense_scores, keys_of, open_cells_of
 from torch import Tensor
 
 from clusterea.matching import pseudo_seeds
@@ -57,7 +57,7 @@ def listed(links: Tensor) -> list[tuple[int, int]]:
 @given(dense_scores(), st.integers(0, 3), THRESHOLDS, st.integers(0, 4))
 def test_is_what_the_loop_finds(scores: Tensor, decided: int, threshold: float, seed: int) -> None:
     keys, seeds = keys_of(scores), some_seeds(scores, decided)
-    found = pseudo_seeds(sparse(scores), keys, seeds, threshold=threshold, seed=seed)
+    found = pseudo_seeds(open_cells_of(scores, seeds, seed), threshold=threshold)
     assert found.dtype == torch.int64
     assert listed(found) == twin(scores, keys, seeds, threshold, seed)
 
@@ -65,7 +65,7 @@ def test_is_what_the_loop_finds(scores: Tensor, decided: int, threshold: float, 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 2)])
 def test_no_cells(shape: tuple[int, int]) -> None:
     scores = torch.full(shape, NAN)
-    found = pseudo_seeds(sparse(scores), keys_of(scores), NO_SEEDS, threshold=0.0)
+    found = pseudo_seeds(open_cells_of(scores), threshold=0.0)
     assert found.shape == (0, 2)
     assert found.dtype == torch.int64
 
@@ -77,8 +77,8 @@ def test_a_gpu_finds_the_same() -> None:
     scores = torch.randint(0, 9, (70, 50), generator=draw).float() / 8
     scores[scores == 0] = NAN
     seeds = torch.tensor([[4, 7]])
-    here = pseudo_seeds(sparse(scores), keys_of(scores), seeds, threshold=0.5)
-    there = pseudo_seeds(sparse(scores.cuda()), keys_of(scores), seeds, threshold=0.5)
+    here = pseudo_seeds(open_cells_of(scores, seeds), threshold=0.5)
+    there = pseudo_seeds(open_cells_of(scores.cuda(), seeds), threshold=0.5)
     assert torch.equal(there.cpu(), here)
 
 
@@ -90,7 +90,7 @@ def test_chances_decide_instead_of_scores() -> None:
         asked.append((listed(pairs), given.tolist()))
         return 1 - given
 
-    found = pseudo_seeds(sparse(scores), keys_of(scores), NO_SEEDS, threshold=0.3, chances=chances)
+    found = pseudo_seeds(open_cells_of(scores), threshold=0.3, chances=chances)
     assert listed(found) == [(1, 1)]
     ((pairs, given),) = asked
     assert dict(zip(pairs, given, strict=True)) == pytest.approx({(0, 0): 0.9, (1, 1): 0.6})
@@ -99,12 +99,9 @@ def test_chances_decide_instead_of_scores() -> None:
 def test_the_most_probable_if_none_exceeds_the_threshold() -> None:
     scores = torch.diag(torch.tensor([0.1, 0.3, 0.2, 0.4]))
     scores[scores == 0] = NAN
-    keys = keys_of(scores)
 
     def found(threshold: float, otherwise: int) -> set[tuple[int, int]]:
-        pairs = pseudo_seeds(
-            sparse(scores), keys, NO_SEEDS, threshold=threshold, otherwise=otherwise
-        )
+        pairs = pseudo_seeds(open_cells_of(scores), threshold=threshold, otherwise=otherwise)
         return set(listed(pairs))
 
     assert found(0.5, 0) == set()

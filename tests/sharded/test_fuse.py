@@ -25,8 +25,7 @@ from clusterea.fusion.global_view import global_view
 from clusterea.fusion.inputs import ViewInput
 from clusterea.fusion.trust import Trust
 from clusterea.fusion.views import View
-from clusterea.matching import match
-from clusterea.sharded import fuse
+from clusterea.sharded import HeldScores, fuse, match
 from clusterea.sharded import shards as shards_module
 from clusterea.sharded.search import search
 from clusterea.types import (
@@ -257,7 +256,7 @@ class TestExtremes:
         assert found.num_cells == 0
         assert found.num_entities == Pair(*sizes)
         ties = given.keys.map(torch.from_numpy)
-        assert not len(match(found, ties, given.seeds).links)
+        assert not len(match(HeldScores.of(found), ties, given.seeds).links)
 
     def test_mini_batches_that_never_meet(self) -> None:
         """Sources in one half of the mini-batches, targets in the other: nothing is local."""
@@ -277,7 +276,7 @@ def through(
 ) -> tuple[Similarity, Alignment, Metrics]:
     similarity = given.fuse(config)
     ties = given.keys.map(torch.from_numpy)
-    alignment = match(similarity, ties, given.seeds, method=method, seed=config.seed)
+    alignment = match(HeldScores.of(similarity), ties, given.seeds, method=method, seed=config.seed)
     return similarity, alignment, evaluate(similarity, test_links, given.seeds, alignment=alignment)
 
 

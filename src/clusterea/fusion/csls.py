@@ -16,8 +16,8 @@ def scaled(similarity: Similarity, given: ViewInput) -> Similarity:
         means = given.found.map(lambda side: side.mean(given.config.hubness_neighbors))
         sides = given.entities.entities.zip(means).zip(given.entities.num_entities)
         rows, columns = (_by_entity(*side) for side in sides)
-        similarity = sparse_csls(similarity, rows, columns)
-    return min_max(similarity)
+        similarity = sparse_csls(similarity, rows, columns, given.empty)
+    return min_max(similarity, given.empty)
 
 
 def _by_entity(of_rows: tuple[Tensor, Tensor], count: int) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from clusterea.config import FusionConfig
 from clusterea.fusion.undecided import Undecided
+from clusterea.numerics.cells import Empty
 from clusterea.numerics.knn import Nearest, OnStep
 from clusterea.types import IntArray, KnowledgeGraph, Pair, Partition
 
@@ -39,6 +40,7 @@ class ViewInput:
     block_cells: int | None  # of a block worked on at a time: speed and memory only
     progress: OnNamedStep | None
     each: Each = one_by_one  # runs independent parts of a view
+    empty: Empty | None = None  # makes room for a large matrix; None: in memory
 
     def step(self, what: str) -> OnStep | None:
         """The progress callback for one named part of the work."""

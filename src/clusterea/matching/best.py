@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from clusterea.matching.cells import Cells
+from clusterea.matching.cells import Cells, OpenCells
 
 
-def best(cells: Cells) -> Cells:
+def best(cells: OpenCells) -> Cells:
     """The first cell of every source entity. A target may be in several."""
-    firsts = cells.firsts().source
-    return cells.take(firsts[firsts >= 0])
+    return cells.firsts().source

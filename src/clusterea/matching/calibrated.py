@@ -17,8 +17,9 @@ from clusterea.matching.calibration import (
     calibrate_held_out,
     held_out,
 )
+from clusterea.matching.compared import Scores
 from clusterea.matching.features import FEATURES, Gains, link_features, partners
-from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair, Similarity
+from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
 
@@ -28,7 +29,7 @@ class Trial:
     """An alignment in which held-out pairs are matched like other entities."""
 
     alignment: Alignment  # of all entities but those of the task's seeds
-    similarity: Similarity  # what it was computed from
+    similarity: Scores  # what it was computed from
     task: AlignmentTask  # its seeds are those that training used
     pairs: Tensor  # (n, 2): the held-out pairs, which nothing was trained on
     gains: Gains | None = None  # of links by names and features
@@ -72,7 +73,7 @@ def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
 def chances(
     links: Tensor,
     scores: Tensor,
-    similarity: Similarity,
+    similarity: Scores,
     task: AlignmentTask,
     pairs: Tensor,
     gains: Gains | None = None,
@@ -109,7 +110,7 @@ def chances(
 
 def calibrated(
     alignment: Alignment,
-    similarities: Sequence[Similarity],
+    similarities: Sequence[Scores],
     task: AlignmentTask,
     confidence: FittedConfidence,
     *,

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from clusterea.graph.labeled_edges import LabeledEdges, edges_to_partners
-from clusterea.numerics.lookup import find_cells
+from clusterea.matching.compared import Scores
 from clusterea.numerics.segments import offsets_of, segment_sum
-from clusterea.types import AlignmentTask, IntArray, Pair, Similarity
+from clusterea.types import AlignmentTask, IntArray, Pair
 
 Gains: TypeAlias = Callable[[Tensor], Tensor]  # of (n, 2) links: (n,)
 # Each with its expected coefficient in the log odds that a link is right: means of fits to all
@@ -36,12 +36,11 @@ FEATURES = {
 
 @torch.no_grad()
 def link_features(
-    similarity: Similarity, links: Tensor, task: AlignmentTask, gains: Gains | None = None
+    similarity: Scores, links: Tensor, task: AlignmentTask, gains: Gains | None = None
 ) -> Tensor:
-    """(links, features) float32, in the order of `FEATURES`, on the similarity's device.
+    """(links, features) float32, in the order of `FEATURES`, on the links' device.
 
-    Relations, directions and loops are ignored. Takes some 12 bytes for each cell beside the
-    similarity, and a few passes over the cells.
+    Relations, directions and loops are ignored.
 
     Args:
         similarity: Scores of source × target. A link without a cell scores the least of all.
@@ -49,17 +48,12 @@ def link_features(
         task: Its graphs give the neighbors, and its seeds are partners like the links.
         gains: Gives the (n,) gains of links by names and features, if these are compared.
     """
-    device = similarity.values.device
-    links = links.to(device)
-    sizes = similarity.num_entities
-    values, rows = similarity.values.float(), similarity.rows()
-    score, is_cell = _scores(similarity, links)
-    row = _rivals(values, rows, sizes.source, links[:, 0], score, is_cell)
-    column = _rivals(values, similarity.columns, sizes.target, links[:, 1], score, is_cell)
-    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, device))
+    compared = similarity.compared(links)
+    score, row, column = (each.float() for each in (compared.score, compared.row, compared.column))
+    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
     degrees = edges.map(LabeledEdges.num_neighbors)
     own = Pair(degrees.source[links[:, 0]], degrees.target[links[:, 1]])
-    partner = partners(links, task.seeds, sizes.source)
+    partner = partners(links, task.seeds, task.num_entities.source)
     matched, rare = _matched_neighbors(links, edges, degrees, partner)
     return torch.stack(
         [
@@ -78,39 +72,6 @@ def link_features(
         ],
         dim=1,
     )
-
-
-def _scores(similarity: Similarity, links: Tensor) -> tuple[Tensor, Tensor]:
-    """(links,) each: the score of each link's cell, float32, and whether there is one."""
-    values = similarity.values
-    if not values.numel():
-        none = torch.zeros(len(links), device=values.device)
-        return none, none.bool()
-    at = find_cells(similarity, links[:, 0], links[:, 1])
-    is_cell = at >= 0
-    return torch.where(is_cell, values[at.clamp(min=0)], values.min()).float(), is_cell
-
-
-def _rivals(
-    values: Tensor, owners: Tensor, size: int, entities: Tensor, score: Tensor, is_cell: Tensor
-) -> Tensor:
-    """(links,): the best other score of each link's entity on one side; -inf for none.
-
-    Args:
-        values: (cells,).
-        owners: (cells,): the entity of each, on this side.
-        size: How many entities the side has.
-        entities: (links,): the entity of each.
-        score: (links,).
-        is_cell: (links,): whether the link is one of the cells.
-    """
-    lowest = values.new_full((size,), -torch.inf)
-    first = lowest.scatter_reduce(0, owners, values, "amax")
-    is_below = values < first.index_select(0, owners)
-    is_shared = owners[~is_below].bincount(minlength=size) > 1
-    second = lowest.scatter_reduce(0, owners, values.masked_fill(~is_below, -torch.inf), "amax")
-    is_alone = is_cell & (score == first[entities]) & ~is_shared[entities]
-    return torch.where(is_alone, second[entities], first[entities])
 
 
 def partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:

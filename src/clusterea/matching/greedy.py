@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from clusterea.matching.cells import Cells, joined
+from clusterea.matching.cells import Cells, OpenCells, joined
 from clusterea.matching.mutual import mutual
 
 FEW = 1 << 17  # up to so many cells, a loop is faster than rounds of tensor operations
 PROGRESS = 0.97  # if a round leaves more than this share of the cells, a loop is faster
+MANY = 1 << 23  # up to so many, some 60 bytes each
 
 
-def greedy(cells: Cells) -> Cells:
+def greedy(cells: OpenCells) -> Cells:
     """The cells taken in order, from the first to the last; each entity is taken once.
 
     Rounds that take all mutual bests give the same cells, since no cell before a mutual best has
     one of its entities. A round drops the cells of taken entities, so all rounds together cost
     little more than the first. If a round takes few cells (long chains of scores), or few are left,
-    a loop takes the rest.
+    a loop takes the rest. It takes at most `MANY` cells, since it needs all of them in memory.
     """
     parts = []
     while len(cells) > FEW:
@@ -27,9 +28,9 @@ def greedy(cells: Cells) -> Cells:
         parts.append(taken)
         slow = len(left) > PROGRESS * len(cells)
         cells = left
-        if slow:
+        if slow and len(cells) <= MANY:
             break
-    return joined([*parts, _walk(cells)])
+    return joined([*parts, _walk(cells.whole())])
 
 
 def _walk(cells: Cells) -> Cells:

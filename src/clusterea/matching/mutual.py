@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from clusterea.matching.cells import Cells
+import torch
+
+from clusterea.matching.cells import Cells, OpenCells
 
 
-def mutual(cells: Cells) -> Cells:
+def mutual(cells: OpenCells) -> Cells:
     """The cells that are the first of both their entities."""
-    firsts = cells.firsts()
-    mine = firsts.source[firsts.source >= 0]
-    return cells.take(mine[firsts.target[cells.ends.target[mine]] == mine])
+    firsts, of_targets = cells.firsts()
+    partner = torch.full_like(firsts.keys.target, -1)
+    partner[of_targets.ends.target] = of_targets.ends.source
+    return firsts.take(partner[firsts.ends.target] == firsts.ends.source)

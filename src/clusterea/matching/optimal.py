@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from torch import Tensor
 
 from clusterea.matching.cells import Cells
@@ -27,6 +25,9 @@ def optimal(cells: Cells) -> Cells:
     Time grows with the square of the rows: on one core 10,500 × 100 cells take 4 s, 20,000 × 50
     take 8 s, 40,000 × 50 take 29 to 41 s.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
     if not len(cells):
         return cells
     # Each side has its own hash: otherwise entities of the same name would have the same rank.

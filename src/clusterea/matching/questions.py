@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from clusterea.graph.distinct_neighbors import Neighbors
-from clusterea.matching.cells import open_cells
-from clusterea.numerics.cells import without_pairs
+from clusterea.matching.cell_rows import CellRows
+from clusterea.matching.firsts import Firsts
+from clusterea.numerics.cells import open_entities, without_pairs
 from clusterea.numerics.ties import mixed
 from clusterea.seeding import derived_seed
 from clusterea.types import (
@@ -154,14 +155,14 @@ def _options(
     similarity = without_pairs(similarity, task.rejected)
     closed = Pair(np.concatenate([decided.source, links[:, 0]]), decided.target)
     ties = task.tie_keys.map(lambda keys: torch.from_numpy(keys.copy()))
-    found = open_cells(similarity, ties, closed.map(torch.tensor), seed)
-    firsts = found.firsts().source
-    best = found.take(firsts[firsts >= 0])
-    source, target = best.ends.map(lambda ends: ends.cpu().numpy())
+    is_open = open_entities(similarity, *closed.map(torch.tensor))
+    cells = CellRows.of(similarity, 0, similarity.num_entities.source)
+    best = Firsts.of(cells, is_open, ties, seed).firsts.source
+    source, target, scores = (each.cpu().numpy() for each in best)
     return Options(
         np.concatenate([links[:, 0], source]),
         np.concatenate([links[:, 1], target]),
-        np.concatenate([sure, best.values.cpu().double().numpy()]),
+        np.concatenate([sure, scores.astype(np.float64)]),
         np.repeat([True, False], [len(links), len(source)]),
     )
 

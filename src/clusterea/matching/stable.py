@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from clusterea.matching.cells import Cells
+from clusterea.matching.cells import Cells, OpenCells
 from clusterea.matching.greedy import greedy
 
 
-def stable(cells: Cells) -> Cells:
+def stable(cells: OpenCells) -> Cells:
     """The stable matching, which is here the same as the greedy one.
 
     In general (Gale and Shapley) each side has its own preferences. Here both sides prefer cells in

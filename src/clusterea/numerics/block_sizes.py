@@ -20,7 +20,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "best cells": {"cpu": 1 << 24, "cuda": 1 << 29},  # cells of a mini-batch's matrix
     "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
-    "sums": {"cpu": 1 << 24, "cuda": 1 << 25},  # cells of both sparse matrices that are added
+    "sums": {"cpu": 1 << 22, "cuda": 1 << 25},  # cells of both sparse matrices that are added
     "evidence": {"cpu": 1 << 19, "cuda": 1 << 24},  # source edges
     "joined": {"cpu": 1 << 19, "cuda": 1 << 24},  # pairs of neighbors of partners
     "hardness": {"cpu": 1 << 21, "cuda": 1 << 30},  # cells of a step's matrix of gaps
@@ -29,6 +29,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "labels": {"cpu": 1 << 20, "cuda": 1 << 28},  # edges × features
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
+    "matched": {"cpu": 1 << 20, "cuda": 1 << 26},  # cells
     "inference": {"cpu": 1 << 19, "cuda": 1 << 19},  # edges
     "sorted edges": {"cpu": 1 << 16, "cuda": 1 << 25},
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -17,8 +17,10 @@ from clusterea.numerics.lookup import find_cells
 from clusterea.numerics.segments import lengths, offsets_of
 from clusterea.numerics.ties import pair_hash
 from clusterea.types import IntArray, Pair, Similarity
+from clusterea.types.similarity import column_type
 
 Entries: TypeAlias = tuple[Tensor, Tensor, Tensor]  # rows, columns and values
+Empty: TypeAlias = Callable[[Sequence[int], torch.dtype], Tensor]  # makes room for a large result
 CELL_BYTES = 64  # memory that an addition takes for each cell
 
 
@@ -64,11 +66,10 @@ def from_parts(parts: list[Entries], num_entities: Pair[int]) -> Similarity:
     return Similarity(offsets, columns, values, num_entities)
 
 
-def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
-    """The sum of the matrices. It has a cell wherever one of them has.
-
-    Works on slabs of rows, so it needs little memory beside the arguments and the result.
-    """
+def add(
+    *similarities: Similarity, slab_cells: int | None = None, empty: Empty | None = None
+) -> Similarity:
+    """The sum of the matrices. It has a cell wherever one of them has. See `by_slabs`."""
     first, *others = similarities
     for other in others:
         if other.num_entities != first.num_entities:
@@ -76,46 +77,81 @@ def add(*similarities: Similarity, slab_cells: int | None = None) -> Similarity:
                 "similarities to add must be of the same entities. "
                 f"Got {first!r} and {other!r} instead."
             )
-        first = _by_slabs(partial(_merged, adding=True), first, other, slab_cells)
+        first = by_slabs(
+            lambda _, *slabs: added(*slabs), first, other, slab_cells=slab_cells, empty=empty
+        )
     return first
+
+
+def added(*slabs: Similarity) -> Similarity:
+    """The sum of small matrices."""
+    return reduce(partial(_merged, adding=True), slabs)
 
 
 def joined(one: Similarity, other: Similarity, slab_cells: int | None = None) -> Similarity:
     """The cells of both matrices; the value of the first where both have a cell."""
-    return _by_slabs(partial(_merged, adding=False), one, other, slab_cells)
+    return by_slabs(
+        lambda _, *slabs: _merged(*slabs, adding=False), one, other, slab_cells=slab_cells
+    )
 
 
-def _by_slabs(
-    merge: Callable[[Similarity, Similarity], Similarity],
-    one: Similarity,
-    other: Similarity,
-    slab_cells: int | None,
+def by_slabs(
+    make: Callable[..., Similarity],
+    first: Similarity,
+    *others: Similarity,
+    slab_cells: int | None = None,
+    empty: Empty | None = None,
 ) -> Similarity:
-    """Merges two matrices, some rows at a time."""
-    if not one.num_entities.source:
-        return one
-    cells = slab_cells or fitting_size("sums", one.values.device, CELL_BYTES)
-    columns, values, counts = [], [], []
-    for begin, end in _slabs(one.row_offsets + other.row_offsets, cells):
-        slab = merge(_some_rows(one, begin, end), _some_rows(other, begin, end))
-        columns.append(slab.columns)
-        values.append(slab.values)
+    """A matrix that is made some rows at a time, in little memory beside the matrices.
+
+    Args:
+        make: Gives rows of the result, from their range and the same rows of each matrix. It gives
+            no more cells than these have.
+        first: Of the entities of the result. Columns and values have its types.
+        others: More matrices.
+        slab_cells: Cells of a slab: speed and memory, never the result.
+        empty: Makes room for the cells; by default in memory.
+    """
+    if not first.num_entities.source:
+        return first
+    every, device = (first, *others), first.values.device
+    cells = slab_cells or fitting_size("sums", device, CELL_BYTES)
+    offsets = torch.stack([each.row_offsets for each in every]).sum(0)
+    cuts = list(cuts_of_rows(offsets, cells))
+    kinds = first.columns.dtype, first.values.dtype
+    room = empty or in_memory(device)
+    columns, values = (room([int(offsets[-1])], kind) for kind in kinds)
+    counts, end = [], 0
+    for begin, stop in cuts:
+        slab = make(slice(begin, stop), *(_some_rows(each, begin, stop) for each in every))
         counts.append(lengths(slab.row_offsets))
-    offsets = offsets_of(torch.cat(counts))
-    if len(columns) == 1:
-        return Similarity(offsets, columns[0], values[0], one.num_entities)
-    every = torch.cat(columns)
-    columns.clear()  # frees gigabytes before the next line needs as many
-    return Similarity(offsets, every, torch.cat(values), one.num_entities)
+        own = slice(end, end := end + slab.num_cells)
+        columns[own], values[own] = slab.columns, slab.values
+    return Similarity(
+        offsets_of(torch.cat(counts)),
+        _first(columns, end),
+        _first(values, end),
+        first.num_entities,
+    )
+
+
+def in_memory(device: torch.device) -> Empty:
+    """Makes room on a device."""
+    return lambda shape, kind: torch.empty(*shape, dtype=kind, device=device)
+
+
+def _first(room: Tensor, size: int) -> Tensor:
+    """The part of the room that was used. On a CPU, the rest takes no memory."""
+    return room[:size] if room.device.type == "cpu" else room[:size].clone()
 
 
 def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:
     """All rows in slabs of about `slab_cells` cells: the range of rows, and their matrix."""
-    for begin, end in _slabs(similarity.row_offsets, slab_cells):
+    for begin, end in cuts_of_rows(similarity.row_offsets, slab_cells):
         yield slice(begin, end), _some_rows(similarity, begin, end)
 
 
-def _slabs(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
+def cuts_of_rows(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
     """Where slabs of whole rows begin and end. A single row may exceed `slab_cells`."""
     last = len(row_offsets) - 1
     count = 1 + int(row_offsets[-1]) // slab_cells
@@ -125,12 +161,12 @@ def _slabs(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
 
 
 def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:
-    """The rows from `begin` to `end` as a matrix of their own."""
+    """The rows from `begin` to `end` as a matrix of their own, with columns of 64 bits."""
     offsets = similarity.row_offsets[begin : end + 1]
     cells = slice(int(offsets[0]), int(offsets[-1]))
     return Similarity(
         offsets - offsets[0],
-        similarity.columns[cells],
+        similarity.columns[cells].long(),
         similarity.values[cells],
         Pair(end - begin, similarity.num_entities.target),
     )
@@ -188,40 +224,82 @@ def union_of_directions(
     return add(source, target) if twice else joined(source, target)
 
 
-def sparse_csls(similarity: Similarity, row_means: Tensor, column_means: Tensor) -> Similarity:
+def sparse_csls(
+    similarity: Similarity, row_means: Tensor, column_means: Tensor, empty: Empty | None = None
+) -> Similarity:
     """Sp-CSLS (section 4.4): each value v becomes 2 v - mean of its row - mean of its column."""
-    shift = row_means[similarity.rows()] + column_means[similarity.columns]
-    return replace(similarity, values=2 * similarity.values - shift)
+
+    def shifted(rows: slice, slab: Similarity) -> Similarity:
+        shift = row_means[rows][slab.rows()] + column_means[slab.columns]
+        return replace(slab, values=2 * slab.values - shift)
+
+    return by_slabs(shifted, similarity, empty=empty)
 
 
-def min_max(similarity: Similarity) -> Similarity:
-    """The similarity with its values scaled to [0, 1]; 1 if all are equal."""
+def min_max(similarity: Similarity, empty: Empty | None = None) -> Similarity:
+    """The similarity with its values scaled to [0, 1]; 1 if all are equal.
+
+    `empty` makes room for the values; by default in memory.
+    """
     if not similarity.num_cells:
         return similarity
     low, high = similarity.values.aminmax()
-    scaled = (similarity.values - low) / (high - low)
-    return replace(similarity, values=torch.where(high > low, scaled, torch.ones_like(scaled)))
+    room = empty or in_memory(low.device)
+    scaled = room([similarity.num_cells], low.dtype)
+    step = fitting_size("sums", low.device, CELL_BYTES)
+    for start in range(0, len(scaled), step):
+        part = similarity.values[start : start + step]
+        scaled[start : start + step] = (part - low) / (high - low) if bool(high > low) else 1
+    return replace(similarity, values=scaled)
 
 
-def without(similarity: Similarity, rows: Tensor, columns: Tensor) -> Similarity:
+def with_small_columns(similarity: Similarity) -> Similarity:
+    """The similarity with columns of 32 bits, if they fit."""
+    kind = column_type(similarity.num_entities.target)
+    if similarity.columns.dtype == kind:
+        return similarity
+    return replace(similarity, columns=similarity.columns.to(kind))
+
+
+def without(
+    similarity: Similarity, rows: Tensor, columns: Tensor, empty: Empty | None = None
+) -> Similarity:
     """The similarity without the cells of these rows and of these columns."""
+    is_open = open_entities(similarity, rows, columns)
+    return by_slabs(partial(opened, is_open), similarity, empty=empty)
+
+
+def open_entities(similarity: Similarity, rows: Tensor, columns: Tensor) -> Pair[Tensor]:
+    """(entities,) bool of each side: false for these rows and columns."""
     device, sizes = similarity.values.device, similarity.num_entities
     is_open = sizes.map(lambda size: torch.ones(size, dtype=torch.bool, device=device))
     is_open.source[rows.to(device)] = False
     is_open.target[columns.to(device)] = False
-    kept = is_open.source[similarity.rows()] & is_open.target[similarity.columns]
-    return similarity if bool(kept.all()) else masked(similarity, kept)
+    return is_open
 
 
-def without_pairs(similarity: Similarity, pairs: IntArray) -> Similarity:
+def opened(is_open: Pair[Tensor], rows: slice, slab: Similarity) -> Similarity:
+    """Some rows with only the cells whose row and column are open."""
+    kept = is_open.source[rows][slab.rows()] & is_open.target[slab.columns]
+    return slab if bool(kept.all()) else masked(slab, kept)
+
+
+def without_pairs(
+    similarity: Similarity, pairs: IntArray, empty: Empty | None = None
+) -> Similarity:
     """The similarity without the cells of these (n, 2) pairs."""
     if not len(pairs):
         return similarity
-    rows, columns = torch.tensor(pairs, device=similarity.values.device).T
-    at = find_cells(similarity, rows, columns)
-    kept = torch.ones_like(similarity.values, dtype=torch.bool)
-    kept[at[at >= 0]] = False
-    return masked(similarity, kept)
+    wrong = torch.tensor(pairs, device=similarity.values.device)
+
+    def others(rows: slice, slab: Similarity) -> Similarity:
+        own = wrong[(wrong[:, 0] >= rows.start) & (wrong[:, 0] < rows.stop)]
+        at = find_cells(slab, own[:, 0] - rows.start, own[:, 1])
+        kept = torch.ones_like(slab.values, dtype=torch.bool)
+        kept[at[at >= 0]] = False
+        return masked(slab, kept)
+
+    return by_slabs(others, similarity, empty=empty)
 
 
 def masked(similarity: Similarity, kept: Tensor) -> Similarity:

@@ -52,13 +52,20 @@ def _is_there(rising: Tensor, slots: Tensor, ends: Tensor, values: Tensor) -> Te
 
 
 def find_cells(similarity: Similarity, sources: Tensor, targets: Tensor) -> Tensor:
-    """(n,) int64: the position of each pair's cell, -1 where the pair has none.
+    """(n,) int64: the position of each pair's cell, -1 where the pair has none."""
+    return find_in_rows(similarity.row_offsets, similarity.columns, sources, targets)
 
-    Columns rise within a row.
+
+def find_in_rows(offsets: Tensor, columns: Tensor, rows: Tensor, wanted: Tensor) -> Tensor:
+    """(n,) int64: where each wanted column is in its row, -1 where it is not there.
+
+    Args:
+        offsets: (rows + 1,): where each row begins.
+        columns: (cells,): of all rows, rising within a row.
+        rows: (n,)
+        wanted: (n,)
     """
-    offsets = similarity.row_offsets
-    begins, ends = offsets[sources], offsets[sources + 1]
-    at, is_there = find_in_ranges(similarity.columns, begins, ends, targets)
+    at, is_there = find_in_ranges(columns, offsets[rows], offsets[rows + 1], wanted)
     return torch.where(is_there, at, -1)
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config
+from clusterea.engines import Engine
 from clusterea.pipeline.learning import Fit, Fitted
 from clusterea.pipeline.link_gains import LinkGains
-from clusterea.types import Alignment, AlignmentTask, IntArray, Pair, Similarity
+from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair, Similarity
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +24,7 @@ def matched(
     similarity: Similarity,
     config: Config,
     device: torch.device,
+    engine: Engine | None = None,
 ) -> Alignment:
     """The links of a similarity, on the host.
 
@@ -36,31 +38,39 @@ def matched(
         similarity: Their mean.
         config: The settings.
         device: Where to compute.
+        engine: Runs the units; in this process if not given.
     """
     from clusterea.matching import (
         Trial,
         calibrated,
         fit_confidence,
         has_matched_neighbors,
-        match,
         supported,
     )
-    from clusterea.numerics.cells import without_pairs
+    from clusterea.sharded import HeldScores, match
 
     keys, how = tie_keys_on(task, device), config.matching
+    sent: dict[tuple[int, bool], HeldScores] = {}
 
-    def links(scores: Similarity, seeds: IntArray) -> Alignment:
+    def held(scores: Similarity, rejected: IntArray = NO_LINKS) -> HeldScores:
+        """What the engine holds of a similarity, which is sent to it once."""
+        key = id(scores), len(rejected) > 0
+        if key not in sent:
+            sent[key] = HeldScores.of(scores.to(device), engine, rejected)
+        return sent[key]
+
+    def links(scores: HeldScores, seeds: IntArray) -> Alignment:
         return match(
             scores, keys, seeds, method=how.method, seed=how.seed, structural=task.structural
         )
 
     # A fit may link the rejected pairs that it held out; the result may not.
-    own = [without_pairs(each.similarity.value.to(device), task.rejected) for each in fitted]
-    found = links(similarity.to(device), task.seeds)
+    own = [held(each.similarity.value, task.rejected) for each in fitted]
+    found = links(held(similarity), task.seeds)
     trials = []
     for fit, each in zip(every_fit, fitted, strict=True):
         if len(fit.held):
-            scores = each.trial.value.to(device)
+            scores = held(each.trial.value)
             trial_gains = LinkGains.by(each.trust, each.contents, fit.hidden)
             known = fit.known.value
             trials.append(

@@ -432,7 +432,7 @@ class Stages:
             {"restored": True},
             {"fuse": similarity.key, "known": fit.known.key, "task": self._whole.key},
             Similarity,
-            lambda _: restored(similarity.value, as_tensor(fit.held)),
+            lambda _: restored(similarity.value, as_tensor(fit.held), self._engine.empty),
         )
 
     def choose(
@@ -443,12 +443,15 @@ class Stages:
         The probability is fitted on held-out seeds; without any, the score decides.
         """
         from clusterea.matching import chances, pseudo_seeds
+        from clusterea.sharded import HeldScores, ShardedCells
 
         config, task = self._config.self_training, fit.known.value
 
         def make(key: str) -> Links:
             del key
-            scores = similarity.value.to(self._device)
+            scores = HeldScores.of(similarity.value.to(self._device), self._engine)
+            ties, seeds = tie_keys_on(task, self._device), as_tensor(task.seeds)
+            decided = Pair(seeds[:, 0], seeds[:, 1])
             sure = None
             if len(fit.held):
                 sure = partial(
@@ -460,11 +463,8 @@ class Stages:
                     rejected=fit.held_rejected,
                 )
             found = pseudo_seeds(
-                scores,
-                tie_keys_on(task, self._device),
-                task.seeds,
+                ShardedCells.of(scores, ties, decided, config.seed),
                 threshold=config.threshold,
-                seed=config.seed,
                 chances=sure,
                 # With few seeds, the hardest may be held out, so that nothing seems probable.
                 otherwise=len(task.all_seeds) if self.rounds.goes_on and number == 1 else 0,
@@ -489,8 +489,9 @@ class Stages:
         def make(key: str) -> Similarity:
             del key
             every = [each.value.to(self._device) for each in similarities]
-            total = mean(every, task.seeds) if len(every) > 1 else every[0]
-            return without_pairs(total, task.rejected).to("cpu")
+            empty = self._engine.empty if self._device.type == "cpu" else None
+            total = mean(every, task.seeds, empty) if len(every) > 1 else every[0]
+            return without_pairs(total, task.rejected, empty).to("cpu")
 
         label = "fusion of both fits" if len(similarities) > 1 else "rejected pairs"
         parents = {**_by_fit(similarities), "task": self._whole.key}
@@ -516,6 +517,7 @@ class Stages:
                 similarity.value,
                 self._config,
                 self._device,
+                self._engine,
             ),
         )
         if config.held_out and config.abstain and not made.value.examples:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
-from clusterea.engines import Engine, InMemory, Ref
+from clusterea.engines import Engine, InMemory
 from clusterea.errors import InputError
 from clusterea.fusion.content import content_weights, with_gains
 from clusterea.fusion.csls import scaled
@@ -19,7 +19,7 @@ from clusterea.fusion.inputs import OnNamedStep, ViewInput
 from clusterea.fusion.rejected import LOWEST, with_rejected_last
 from clusterea.fusion.shortage import explained
 from clusterea.fusion.trust import Trust
-from clusterea.fusion.undecided import Undecided, undecided
+from clusterea.fusion.undecided import undecided
 from clusterea.fusion.views import View, find_views
 from clusterea.numerics.candidates import (
     candidate_cells,
@@ -28,11 +28,11 @@ from clusterea.numerics.candidates import (
     cells_of_neighbors,
     entity_offsets,
 )
-from clusterea.numerics.cells import add, without_pairs
+from clusterea.numerics.cells import add, in_memory, with_small_columns, without_pairs
 from clusterea.numerics.knn import Neighbors
 from clusterea.numerics.rows import Rows
 from clusterea.sharded.search import joined, search, whole
-from clusterea.sharded.shards import Shards
+from clusterea.sharded.shards import Shards, results_of
 from clusterea.sharded.sinkhorn import sinkhorn
 from clusterea.sharded.support import supported
 from clusterea.types import (
@@ -44,6 +44,7 @@ from clusterea.types import (
     Partition,
     Similarity,
 )
+from clusterea.types.similarity import column_type
 
 
 @torch.no_grad()
@@ -154,7 +155,8 @@ def fuse(
             device,
             block_cells,
             progress,
-            partial(_each_batch, engine),
+            partial(results_of, engine),
+            engine.empty if device.type == "cpu" else None,
         )
         del entities  # only `given` should hold the vectors
         total: Similarity | None = None
@@ -162,27 +164,16 @@ def fuse(
             if not any(each.in_mini_batches for each in views[index:]):
                 given = replace(given, entities=replace(given.entities, vectors=None))  # gigabytes
             make = view.make or partial(_all_candidates, engine, found, view)
-            total = _sum(total, make(given), block_cells)
+            total = _sum(total, make(given), given)
         assert total is not None  # there is a view at least
-        return scaled(without_pairs(total, rejected), given)
+        return scaled(without_pairs(total, rejected, given.empty), given)
 
 
-def _sum(total: Similarity | None, more: Similarity, block_cells: int | None) -> Similarity:
-    return more if total is None else add(total, more, slab_cells=block_cells)
-
-
-def _each_batch(
-    engine: Engine, unit: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]
-) -> Iterator[Any]:
-    """The results of a unit for each tuple of arguments. Here, one after the other."""
-    if engine.is_here:
-        for each in arguments:
-            yield engine.get([engine.submit(unit, *each)])[0]
-        return
-    refs: list[Ref] = [engine.submit(unit, *each) for each in arguments]
-    for number in range(len(refs)):
-        yield engine.get([refs[number]])[0]
-        refs[number] = None  # frees it
+def _sum(total: Similarity | None, more: Similarity, given: ViewInput) -> Similarity:
+    more = with_small_columns(more)
+    if total is None:
+        return more
+    return add(total, more, slab_cells=given.block_cells, empty=given.empty)
 
 
 def _each(
@@ -279,26 +270,25 @@ def _all_candidates(
             given.device,
             given.step("support"),
         )
-    return _by_entity(engine, plan, entities, given.device)
+    return _by_entity(engine, plan, given)
 
 
-def _by_entity(
-    engine: Engine, plan: Shards, entities: Undecided, device: torch.device
-) -> Similarity:
+def _by_entity(engine: Engine, plan: Shards, given: ViewInput) -> Similarity:
     """The cells of all shards as one matrix over entities."""
+    entities, device = given.entities, given.device
     held = engine.put(entities.entities.target)
     parts = plan.map(engine, cells_of_entities, held)
     rows = entities.entities.source.to(device)
     counts = [engine.get([ref])[0].counts for ref in parts.refs]
     offsets = entity_offsets(rows, torch.cat(counts), entities.num_entities.source)
     size = int(offsets[-1])
+    room = given.empty or in_memory(device)
     columns, values = (
-        engine.empty([size], kind) if device.type == "cpu" else offsets.new_empty(size, dtype=kind)
-        for kind in (torch.int64, torch.float32)
+        room([size], kind) for kind in (column_type(entities.num_entities.target), torch.float32)
     )
     for number, (start, stop) in enumerate(parts.ranges()):
         part = engine.get([parts.refs[number]])[0]
         parts.refs[number] = None  # frees it
         at = cell_positions(rows[start:stop], part.counts, offsets)
-        columns[at], values[at] = part.columns, part.values
+        columns[at], values[at] = part.columns.to(columns.dtype), part.values
     return Similarity(offsets, columns, values, entities.num_entities)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusterea.engines import Engine, Ref
 from clusterea.numerics.rows import bounds
+from clusterea.types import Pair
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ROWS_OF_SHARD = 1 << 18  # where the user gives no number of shards
 
@@ -34,6 +38,27 @@ class Shards:
     def map(self, engine: Engine, unit: Callable[..., Any], *arguments: Any) -> Shards:
         """The results of a unit for each shard, which is its first argument."""
         return Shards(self.bounds, [engine.submit(unit, ref, *arguments) for ref in self.refs])
+
+    def masks(self, engine: Engine, masks: Pair[Tensor] | None) -> list[Pair[Any] | None]:
+        """For each shard, its part of a mask of the rows, and the whole mask of the columns."""
+        if masks is None:
+            return [None] * len(self)
+        columns = engine.put(masks.target)
+        return [Pair(masks.source[start:stop], columns) for start, stop in self.ranges()]
+
+
+def results_of(
+    engine: Engine, unit: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """The results of a unit for each tuple of arguments. Here, one after the other."""
+    if engine.is_here:
+        for each in arguments:
+            yield engine.get([engine.submit(unit, *each)])[0]
+        return
+    refs: list[Ref] = [engine.submit(unit, *each) for each in arguments]
+    for number in range(len(refs)):
+        yield engine.get([refs[number]])[0]
+        refs[number] = None  # frees it
 
 
 def cut(size: int, engine: Engine, rows: int | None = None) -> list[int]:

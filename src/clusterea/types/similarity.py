@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+CHECKED = 1 << 22  # cells that are checked at a time
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Similarity:
     """A CSR matrix of source × target. Higher is more similar; an absent cell is not a zero."""
 
     row_offsets: Tensor  # (source entities + 1,) int64
-    columns: Tensor  # (cells,) int64, ascending and distinct within a row
+    columns: Tensor  # (cells,) int32 or int64, ascending and distinct within a row
     values: Tensor  # (cells,) floating point, finite
     num_entities: Pair[int]
 
@@ -32,6 +34,8 @@ class Similarity:
             raise ValueError(
                 f"row_offsets must have shape ({rows + 1},). Got {tuple(offsets.shape)} instead."
             )
+        if columns.dtype not in (torch.int32, torch.int64):
+            raise ValueError(f"columns must be int32 or int64. Got {columns.dtype} instead.")
         if columns.ndim != 1 or columns.shape != values.shape:
             raise ValueError(
                 "columns and values must have the same length. "
@@ -51,11 +55,20 @@ class Similarity:
                 f"columns must lie in [0, {width}). "
                 f"Got values from {int(columns.min())} to {int(columns.max())} instead."
             )
+        for start in range(0, columns.numel(), CHECKED):
+            self._check_cells(start, start + CHECKED)
+
+    def _check_cells(self, start: int, stop: int) -> None:
+        """Raises unless these cells are finite and in order, also after the one before them."""
+        import torch
+
+        begin = max(start - 1, 0)
         # Columns may only fall or repeat where a new row begins.
-        falls = (columns.diff() <= 0).nonzero().flatten() + 1
-        if not bool(torch.isin(falls, offsets).all()):
+        falls = (self.columns[begin:stop].diff() <= 0).nonzero().flatten() + begin + 1
+        row_starts = self.row_offsets[torch.searchsorted(self.row_offsets, falls)]
+        if not bool((row_starts == falls).all()):
             raise ValueError("columns must increase within each row.")
-        if not bool(values.isfinite().all()):
+        if not bool(self.values[start:stop].isfinite().all()):
             raise ValueError("values must be finite.")
 
     @property
@@ -103,12 +116,11 @@ class Similarity:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors to store, see `Stored`. Columns have 32 bits if they fit, to save disk."""
-        from torch import int32, tensor
+        from torch import tensor
 
-        columns = self.columns
         return {
             "row_offsets": self.row_offsets,
-            "columns": columns.to(int32) if self.num_entities.target < 2**31 else columns,
+            "columns": self.columns.to(column_type(self.num_entities.target)),
             "values": self.values,
             "num_entities": tensor(list(self.num_entities)),
         }
@@ -118,9 +130,7 @@ class Similarity:
         if tensors["num_entities"].tolist() != list(num_entities):
             source, target = num_entities
             raise ValueError(f"a similarity must be of {source} and {target} entities.")
-        return cls(
-            tensors["row_offsets"], tensors["columns"].long(), tensors["values"], num_entities
-        )
+        return cls(tensors["row_offsets"], tensors["columns"], tensors["values"], num_entities)
 
     def __repr__(self) -> str:
         source, target = self.num_entities
@@ -128,3 +138,10 @@ class Similarity:
         return (
             f"Similarity({source:,} × {target:,}, {self.num_cells:,} cells, {per_row:.1f} per row)"
         )
+
+
+def column_type(num_columns: int) -> torch.dtype:
+    """The smaller integers that columns fit into."""
+    import torch
+
+    return torch.int32 if num_columns < 2**31 else torch.int64
