@@ -29,13 +29,19 @@ from clusterea.data.synthetic import SHAPES, generate
 from clusterea.engines.packing import pack
 from clusterea.fusion.joined import JoinEdges
 from clusterea.graph.labeled_edges import LabeledEdges
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.lists import num_lists
 from clusterea.pipeline.cost import constants
 from clusterea.pipeline.working_memory import (
     CELLS_SHARE,
+    CHOSEN_BYTES,
+    LEFT_SHARE,
     MATCHED_BYTES,
+    NAMED_BYTES,
     SIMILARITY_BYTES,
+    SUM_BYTES,
     UNION_BYTES,
+    WRITTEN,
 )
 from clusterea.training.label_propagation import SLAB, LabelEdges
 from common import RESULTS, Record, between_markers, read_records, table
@@ -47,6 +53,7 @@ MEASURED = [  # pairs beside their prediction
 ]
 WIDER = 1 / 40  # of the other side
 GPU_MEMORY_RATE = 2e12  # bytes per second that a kernel reads; about half of what an H200 can
+STORED_BYTES = 8  # of a cell of the similarity in a file: a column of 32 bits, and a value
 DEGREE_SHARE = 0.5  # of the edges of a pair's entities that are looked up for evidence
 
 
@@ -166,7 +173,11 @@ def graph_bytes() -> dict[str, float]:
 def stages(size: Size, machines: Machines, shards: int | None = None) -> list[Stage]:
     """All stages of a run with `fast` on so many shards."""
     shards = shards or machines.all_cores
-    return [*_propagation(size, machines, shards), *_fusion(size, machines, shards), *_driver(size)]
+    return [
+        *_propagation(size, machines, shards),
+        *_fusion(size, machines, shards),
+        *_links(size, machines, shards),
+    ]
 
 
 def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
@@ -324,12 +335,34 @@ def _fusion(size: Size, machines: Machines, shards: int) -> list[Stage]:
     ]
 
 
-def _driver(size: Size) -> list[Stage]:
-    similarity = SIMILARITY_BYTES * size.cells
-    matched = MATCHED_BYTES * size.cells
+def _links(size: Size, machines: Machines, shards: int) -> list[Stage]:
+    similarity = STORED_BYTES * size.cells  # in a file of the driver
+    block = MATCHED_BYTES * BLOCK_SIZES["matched"]["cpu"]
+    of_columns = 24 * size.target  # the highest values of each, and how many there are
     return [
-        Stage("matching", (), size.cells, 1, 0, similarity, matched, 0),
-        Stage("writing", (), size.cells, 1, 0, 0, similarity, 0),
+        Stage(
+            "matching",
+            (
+                *("Firsts.of", "Firsts.of_rest", "ComparedRows.of"),
+                *("CellRows.only", "CellRows.without"),
+            ),
+            size.cells,
+            shards,
+            0,
+            2 * similarity,  # from the fusion, and to the units
+            block + of_columns + 2 * LEFT_SHARE * similarity / shards,
+            CHOSEN_BYTES * size.nodes + similarity / machines.count,
+        ),
+        Stage(
+            "writing",
+            (),
+            size.cells,
+            1,
+            0,
+            0,
+            SUM_BYTES * WRITTEN + NAMED_BYTES * size.nodes,
+            0,
+        ),
     ]
 
 
@@ -338,9 +371,9 @@ def _driver(size: Size) -> list[Stage]:
 
 def spent(stage: Stage, record: Record) -> float:
     """The CPU seconds that a run spent on a stage."""
-    if not stage.units:
-        return float(record["stages"].get(stage.name, 0.0))
-    return float(sum(record["cpu_of_units"].get(name, 0.0) for name in stage.units))
+    of_units = sum(record["cpu_of_units"].get(name, 0.0) for name in stage.units)
+    # Seconds of the driver: it matched alone when some runs were measured.
+    return float(of_units or record["stages"].get(stage.name, 0.0))
 
 
 def size_of(record: Record) -> Size:

@@ -125,5 +125,5 @@ class TestCandidates:
     def test_in_more_than_one_piece(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         scores: list[list[float | None]] = [[j / 8 for j in range(8)] for _ in range(5)]
         whole = candidates(tmp_path / "whole.parquet", scores, [])
-        monkeypatch.setattr("clusterea.export.run_files._CELLS", 3)
+        monkeypatch.setattr("clusterea.export.run_files.CELLS", 3)
         assert candidates(tmp_path / "pieces.parquet", scores, []) == whole

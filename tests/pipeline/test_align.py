@@ -43,7 +43,7 @@ PLACES: dict[str, tuple[Any, str]] = {
     "train": (clusterea.training, "train"),
     "sample": (clusterea.samplers, "sample"),
     "fuse": (clusterea.sharded, "fuse"),
-    "match": (clusterea.matching, "match"),
+    "match": (clusterea.sharded, "match"),
 }
 OF_ROUNDS: dict[str, tuple[Any, str]] = {
     "propagate": (clusterea.sharded, "propagate"),

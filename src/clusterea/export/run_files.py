@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-_CELLS = 1 << 24  # sorted and named at a time
+CELLS = 1 << 20  # sorted and named at a time
 
 
 def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
@@ -65,10 +65,10 @@ def write_candidates(
     import pyarrow.parquet as pq
     import torch
 
-    from clusterea.numerics.cells import row_slabs, without
+    from clusterea.numerics.cells import open_entities, opened, row_slabs
 
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
-    similarity = without(similarity, decided[:, 0], decided[:, 1])
+    is_open = open_entities(similarity, decided[:, 0], decided[:, 1])
     device = torch.device(device or similarity.values.device)
     of_target = ties.target.to(device)
     schema = pa.schema(
@@ -80,9 +80,11 @@ def write_candidates(
         }
     )
     with replacing(path) as beside, pq.ParquetWriter(beside, schema) as writer:
-        for rows, slab in row_slabs(similarity, _CELLS):
+        for rows, slab in row_slabs(similarity, CELLS):
             keys = Pair(ties.source[rows].to(device), of_target)
-            source, target, score, rank = _ranked(slab.to(device), keys, seed, top)
+            source, target, score, rank = _ranked(
+                opened(is_open, rows, slab).to(device), keys, seed, top
+            )
             columns = [
                 names.source.arrow.take(pa.array(source + rows.start)),
                 names.target.arrow.take(pa.array(target)),

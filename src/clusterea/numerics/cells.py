@@ -261,14 +261,6 @@ def with_small_columns(similarity: Similarity) -> Similarity:
     return replace(similarity, columns=similarity.columns.to(kind))
 
 
-def without(
-    similarity: Similarity, rows: Tensor, columns: Tensor, empty: Empty | None = None
-) -> Similarity:
-    """The similarity without the cells of these rows and of these columns."""
-    is_open = open_entities(similarity, rows, columns)
-    return by_slabs(partial(opened, is_open), similarity, empty=empty)
-
-
 def open_entities(similarity: Similarity, rows: Tensor, columns: Tensor) -> Pair[Tensor]:
     """(entities,) bool of each side: false for these rows and columns."""
     device, sizes = similarity.values.device, similarity.num_entities

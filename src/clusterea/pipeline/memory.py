@@ -144,7 +144,8 @@ def expected_memory(
     """The memory that a run takes at most, if rounds go on as long as they may.
 
     It is that of the stage with the highest peak: what is in memory when the stage begins, and what
-    it takes itself. With several `shards` on a CPU, vectors and results that wait are in files.
+    it takes itself. With several `shards` on a CPU, vectors, similarities and results that wait
+    are in files.
     """
     sizes = Sizes(task, config, device.type)
     cells = sizes.cells(fused_views(config))
@@ -163,7 +164,7 @@ def expected_memory(
         taken = working_memory(stage, sizes)
         taken = Need(*(int(SLACK * each) for each in (taken.fixed, taken.usual, taken.least)))
         vectors = 0 if is_cut else 4 * stage.held * sizes.entities
-        held = vectors + SIMILARITY_BYTES * stage.similarities * cells
+        held = vectors + (0 if is_cut else SIMILARITY_BYTES * stage.similarities * cells)
         if device.type == "cpu":
             host.append(replace(taken, fixed=base + held + taken.fixed))
         else:

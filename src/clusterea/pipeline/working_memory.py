@@ -20,7 +20,11 @@ SIMILARITY_BYTES = 12  # of a cell of a sparse similarity
 CELL_BYTES = 130  # of a cell while it is normalized and gets neighbor evidence
 PART_BYTES = 40  # of a cell of a view while parts are joined
 SUM_BYTES = 64  # of a cell while two views are added
-MATCHED_BYTES = 90  # of a cell while links are chosen
+MATCHED_BYTES = 48  # of a cell of a block while links are chosen
+CHOSEN_BYTES = 250  # of an entity meanwhile: firsts, rivals, features
+COUNTED_BYTES, RANKED_BYTES = 60, 24  # of an entity, and a cell of a block, in evaluation
+LEFT_SHARE = 0.2  # of the cells, which the first round of matching leaves
+JOINED_BYTES = 60  # of an edge that neighbors of links are looked up by
 CELLS_SHARE = 0.85  # cells of a view, as a share of the candidates of all entities
 STEP_COPIES = 15  # of the outputs of a training step, with gradients
 STATE_COPIES = 5  # of the states of all nodes that a step reads, with gradients
@@ -36,6 +40,8 @@ XGBOOST_BYTES = 200 * MEBI
 NAMES_BYTES = 370 * MEBI  # tables of n-grams, and a block of names
 LOOKED_AT, COMPARED, AT_ONCE = 4000, 1 << 16, 1 << 14  # rows that trust compares
 PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
+WRITTEN = 1 << 20  # cells of candidates that are sorted at a time
+NAMED_BYTES = 400  # of an entity while links and the report are written
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
 SLAB = 64  # of label propagation
 TILE_NUMBERS, SAMPLED_CELLS = 1 << 20, 1 << 18  # see `numerics.sampled_dots`
@@ -355,18 +361,28 @@ def cell_bytes(on: str, temperature: float = 1.0) -> int:
 
 def _links(stage: Planned, sizes: Sizes) -> Need:
     del stage
-    return Need(MATCHED_BYTES * sizes.cells(fused_views(sizes.config)))
+    cells = sizes.cells(fused_views(sizes.config))
+    fixed = int(LEFT_SHARE * SIMILARITY_BYTES * cells)
+    fixed += CHOSEN_BYTES * sizes.entities + JOINED_BYTES * sizes.edges
+    return Need(fixed, MATCHED_BYTES * sizes.usual("matched", cells))
+
+
+def _evaluation(stage: Planned, sizes: Sizes) -> Need:
+    del stage
+    cells = sizes.cells(fused_views(sizes.config))
+    return Need(COUNTED_BYTES * sizes.entities + RANKED_BYTES * sizes.usual("rivals", cells))
 
 
 def _mean(stage: Planned, sizes: Sizes) -> Need:
     del stage
     cells = sizes.cells(fused_views(sizes.config))
-    return Need(4 * SIMILARITY_BYTES * cells, *_block("sums", 2 * cells, sizes, SUM_BYTES))
+    return Need(2 * SIMILARITY_BYTES * cells, *_block("sums", 2 * cells, sizes, SUM_BYTES))
 
 
 def _written(stage: Planned, sizes: Sizes) -> Need:
     del stage
-    return Need(SUM_BYTES * sizes.cells(fused_views(sizes.config)) + 64 * MEBI)
+    cells = min(sizes.cells(fused_views(sizes.config)), WRITTEN)
+    return Need(SUM_BYTES * cells + NAMED_BYTES * sizes.entities + 64 * MEBI)
 
 
 _STAGES: dict[str, Callable[[Planned, Sizes], Need]] = {
@@ -380,7 +396,7 @@ _STAGES: dict[str, Callable[[Planned, Sizes], Need]] = {
     "self-training": _links,
     "mean": _mean,
     "matching": _links,
-    "evaluation": _links,
+    "evaluation": _evaluation,
     "writing": _written,
 }
 
