@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from clusterea.fusion.mean import mean, restored
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.numerics.cells import (
+    Empty,
     add,
     from_cells,
     from_parts,
@@ -20,6 +25,8 @@ from clusterea.numerics.cells import (
     row_order,
     sparse_csls,
     union_of_directions,
+    with_small_columns,
+    without_pairs,
 )
 from clusterea.numerics.knn import Neighbors
 from clusterea.numerics.ties import pair_hash
@@ -189,6 +196,42 @@ def test_slabs_change_nothing(one: Cells, other: Cells, slab_cells: int) -> None
     in_slabs = add(matrix(one), matrix(other), slab_cells=slab_cells)
     assert torch.equal(in_slabs.row_offsets, whole.row_offsets)
     assert_dense(in_slabs, dense(whole))
+
+
+@settings(max_examples=30)
+@given(some_cells, some_cells, st.integers(1, 9))
+def test_nor_does_the_room_for_the_result(one: Cells, other: Cells, slab_cells: int) -> None:
+    """Every operation on all cells, with columns of 32 bits and room that the caller makes."""
+    cells, more = matrix(one), matrix(other)
+    pairs = np.array([[0, 1], [3, 3], [4, 0]])
+    means = Pair(torch.arange(ROWS) / 4, torch.arange(COLUMNS) / 2)
+    seeds = pairs[:1]
+
+    def room(shape: Sequence[int], kind: torch.dtype) -> Tensor:
+        return torch.full(tuple(shape), 7, dtype=kind)
+
+    def results(cells: Similarity, empty: Empty | None) -> list[Similarity]:
+        return [
+            add(cells, more, empty=empty),
+            min_max(cells, empty),
+            sparse_csls(cells, means.source, means.target, empty),
+            without_pairs(cells, pairs, empty),
+            mean([cells, more], seeds, empty),
+            restored(cells, torch.from_numpy(pairs), empty),
+        ]
+
+    wanted = results(cells, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BLOCK_SIZES["sums"], "cpu", slab_cells)
+        found = results(with_small_columns(cells), room)
+    for own, others in zip(found, wanted, strict=True):
+        assert own.columns.dtype == torch.int32
+        assert torch.equal(own.row_offsets, others.row_offsets)
+        assert torch.equal(own.columns.long(), others.columns)
+        assert torch.equal(own.values, others.values)
+    kept = dense(cells)
+    kept[tuple(torch.from_numpy(pairs).T)] = torch.nan
+    assert_dense(wanted[3], kept)
 
 
 @given(some_cells, st.lists(st.integers(0, 3), min_size=ROWS, max_size=ROWS))
