@@ -34,7 +34,7 @@ def evaluate(
         test_links: (n, 2), one-to-one; at least one.
         seeds: (n, 2). Their entities are not candidates.
         degrees: (source entities,), for results by degree.
-        alignment: The links that `matching.match` found in the similarity.
+        alignment: The links that `match` found in the similarity.
 
     Raises:
         InputError: There are no test links.
