@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import platform
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,7 +22,21 @@ from clusterea.workspace import DataKeys, Manifest, fingerprint, task_key, write
 if TYPE_CHECKING:
     import torch
 
+SLOW_IMPORTS = ("bokeh.embed", "bokeh.plotting", "clusterea.report", "pandas")
 LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xgboost-cpu")
+
+
+def import_ahead() -> threading.Thread:
+    """Imports what writing needs, beside the first stages. Errors are left to those who need it."""
+
+    def imported() -> None:
+        with suppress(Exception):
+            for name in SLOW_IMPORTS:
+                importlib.import_module(name)
+
+    thread = threading.Thread(target=imported, daemon=True)
+    thread.start()
+    return thread
 
 
 def write_outputs(

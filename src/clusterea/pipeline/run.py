@@ -15,7 +15,7 @@ from clusterea.pipeline.align import Stage, align
 from clusterea.pipeline.learning import Fitted
 from clusterea.pipeline.link_gains import CONTENTS
 from clusterea.pipeline.observer import Observer
-from clusterea.pipeline.outputs import write_manifest, write_outputs
+from clusterea.pipeline.outputs import import_ahead, write_manifest, write_outputs
 from clusterea.pipeline.previous import Previous
 from clusterea.pipeline.result import AlignmentResult, Round
 from clusterea.pipeline.store import Made, read
@@ -72,6 +72,8 @@ def run_in_folder(
         previous: What to take over from the run before, from `find_previous`.
         engine: Where the units of a stage run; default: in this process.
     """
+    if until == "match":
+        import_ahead()
     claimed = task or _claimed(workspace.folder, task_key(benchmark.task))
     data = DataKeys(claimed, workspace.save_benchmark(benchmark, observer.warn, claimed))
     result = align(
