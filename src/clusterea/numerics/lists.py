@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.knn import BestCells, Nearest, Neighbors, OnStep, rescored
+from clusterea.numerics.products import linear
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.ties import as_dimensions
 from clusterea.types import Pair
@@ -89,7 +90,7 @@ def searched(
     for each in other_lists:
         sizes[each.numbers.start : each.numbers.stop] = each.offsets.diff()
     found = []
-    mine, theirs, products = _Room(), _Room(), _Room()
+    mine, theirs = _Room(), _Room()
     for done, number in enumerate(own_lists.numbers, start=1):
         members = own_lists.rows_of(number)
         if members.start < members.stop:
@@ -103,8 +104,7 @@ def searched(
                 part = slice(start, min(start + step, members.stop))
                 rows, ties = own[part], own_lists.ties[part]
                 factors = _filled(mine, [(rows, ties)], len(rows))
-                room = products.shaped(len(factors), len(near.factors))
-                cells = torch.mm(factors, near.factors.T, out=room)
+                cells = linear(factors, near.factors)
                 cells[:, len(near.ids) :] = -torch.inf  # padding
                 chosen = _best(cells, width)
                 near_by = BestCells(chosen, cells.gather(1, chosen))
@@ -212,5 +212,5 @@ def list_labels(rows: Tensor, centers: Tensor) -> Tensor:
     """(rows,) int64: the list of each row, that of the nearest center; the last for zeros."""
     if not bool(rows.isfinite().all()):
         raise ValueError("embeddings must be finite.")
-    labels = [(part @ centers.T).argmax(1) for part in torch.split(rows, TILE)]
+    labels = [linear(part, centers).argmax(1) for part in torch.split(rows, TILE)]
     return torch.where(rows.any(1), torch.cat(labels), len(centers))
