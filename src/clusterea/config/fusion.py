@@ -31,7 +31,7 @@ class FusionConfig:
     support_alone: float = 1e-3  # least chance of an entity to have no partner
     support_shared: float = 1e-3  # least number of edges that relation agreement is a share of
     search: Search = "exact"  # of nearest neighbors; approximate: on a CPU only, a GPU is exact
-    search_compared: int = 32768  # approximate: least entities that one is compared with
+    search_compared: int = 65536  # approximate: least entities that one is compared with
     search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
     search_rounds: int = 10  # approximate: k-means rounds of the list centers
     search_joined: int = 50  # approximate: most further pairs of an entity, from a join; 0: none
