@@ -30,6 +30,7 @@ MODULES = (
         "few_seeds",
         "names",
         "names_page",
+        "neighbors",
         "plan",
         "plots",
         "review",
