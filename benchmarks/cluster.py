@@ -249,6 +249,8 @@ class Watch(threading.Thread):
             with suppress(OSError, IndexError):  # it has ended
                 if name not in self.processes:
                     environment = (folder / "environ").read_bytes()
+                    if not environment:  # of the system, or about to begin another program
+                        continue
                     if self._mark not in environment or int(name) == os.getpid():
                         self._others.add(name)
                         continue

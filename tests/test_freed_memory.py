@@ -35,7 +35,7 @@ def test_free_memory_goes_back_to_the_system() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells private memory")
 def test_large_pieces_go_back_at_once() -> None:
     give_back()
-    large = 8 * MEGABYTE
+    large = 20 * MEGABYTE
     first = np.ones(large, np.uint8)
     del first  # after this, glibc would put the next ones into the heap
     pieces = [(np.ones(large, np.uint8), np.ones(50_000, np.uint8)) for _ in range(20)]

@@ -16,7 +16,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "nearest": {"cpu": 1 << 23, "cuda": 1 << 30},  # cells of the matrix: 32 MB, 4 GB
     "gathered": {"cpu": 1 << 19, "cuda": 1 << 26},  # cells taken out of such a block
     "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise
-    "sampled rows": {"cpu": 1 << 22},  # numbers in float64: 32 MB
+    "sampled rows": {"cpu": 1 << 22, "cuda": 1 << 22},  # numbers in float64: 32 MB
     "best cells": {"cpu": 1 << 24, "cuda": 1 << 29},  # cells of a mini-batch's matrix
     "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
