@@ -43,7 +43,7 @@ from clusterea.pipeline.working_memory import (
     UNION_BYTES,
     WRITTEN,
 )
-from clusterea.training.label_propagation import SLAB, LabelEdges
+from clusterea.training.label_propagation import AT_ONCE, SLAB, LabelEdges
 from common import RESULTS, Record, between_markers, read_records, table
 
 PAGE = Path(__file__).parents[1] / "docs/clusters.md"
@@ -185,7 +185,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
     nodes, rounds, number = size.nodes, config.rounds, 4
     labels, features = number * nodes * config.dimension, number * nodes * config.features
     slab = number * nodes * min(SLAB, config.dimension)
-    wide = number * nodes * min(SLAB, config.features)
+    wide = number * nodes * min(AT_ONCE, config.features)
     graph = of_graph["labels"] * size.triples
     others = machines.count - 1
     return [
@@ -225,7 +225,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
             "embeddings",
             ("sketch_parts", "set_sums", "heard", "described"),
             size.edges * config.features,
-            -(-config.features // SLAB),
+            -(-config.features // AT_ONCE),
             2 * features,
             features,
             3 * wide,

@@ -20,6 +20,7 @@ from clusterea.training.label_propagation import (
     LabelEdges,
     Sketch,
     described,
+    features_slab,
     first_labels,
     heard,
     itself_of,
@@ -188,11 +189,12 @@ def _described(
     shards, so that each slab of the labels is sent once.
     """
     itself = itself_of(config).to(relations.device)
-    slabs = torch.split(relations, SLAB, dim=1)
+    width = features_slab(relations.device)
+    slabs = torch.split(relations, width, dim=1)
     of_sets = [engine.submit(set_sums, edges, slab.contiguous()) for slab in slabs]
     own = []  # of each shard, by slab
     for number, ref in enumerate(sketches):
-        own.append(engine.submit_parts(len(slabs), sketch_parts, ref, SLAB))
+        own.append(engine.submit_parts(len(slabs), sketch_parts, ref, width))
         sketches[number] = None
     result = engine.empty([bounds[-1], config.features], torch.float32)
     if engine.is_here:

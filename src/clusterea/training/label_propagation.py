@@ -41,8 +41,8 @@ from clusterea.types import KnowledgeGraph, Pair
 SELF_WEIGHT = 0.25  # of an entity's own labels against its neighbors', in each round
 OWN_WEIGHT = 0.3  # of an entity's own labels against its neighborhood, in the embedding
 HUB_DAMPING = 0.1  # a neighbor of degree d has weight d to the power of minus this
-SLAB = 64  # dimensions of labels, or features, that one unit works on
-AT_ONCE = 32  # of them in memory at a time, on a CPU
+SLAB = 64  # dimensions of labels that one unit works on; on a GPU, features too
+AT_ONCE = 32  # of them in memory at a time on a CPU, and features that one unit works on there
 ROUNDED = 128  # rows of a product are a multiple of this
 CPU_TILE = 256  # rows that are scaled at a time
 GPU_TILE = 1 << 17  # rows of one product on a GPU
@@ -186,6 +186,11 @@ def _at_once(width: int, device: torch.device) -> list[slice]:
     return [slice(start, min(start + step, width)) for start in range(0, width, step)]
 
 
+def features_slab(device: torch.device) -> int:
+    """Features that one unit sums over the edges of all nodes; each has the same bytes."""
+    return AT_ONCE if device.type == "cpu" else SLAB
+
+
 def row_scales(*squares: Tensor) -> Tensor:
     """(nodes, 1): the factors that give rows unit length, from their squares; rows of zeros stay.
 
@@ -292,21 +297,18 @@ def heard(
     """
     device, width, graph = parts[0].device, parts[0].shape[1], edges.graph
     first, last = bounds[0], bounds[-1]
+    labels = stacked(*parts)
     sums = torch.empty(last - first, width, device=device)
-    for columns in _at_once(width, device):
-        labels = stacked(*(part[:, columns] for part in parts))
-        names = of_sets[:, columns]
-        most = max(1, block_size("labels", device) // labels.shape[1])
-        for begin, end in node_runs(graph.offsets[first : last + 1], most):
-            offsets, some = _cells(graph.offsets, slice(first + begin, first + end))
-            neighbors = graph.neighbors[some]
-            each = labels.index_select(0, neighbors).float()
-            each *= names.index_select(0, as_index(graph.relation_sets[some]))
-            places = torch.arange(len(each), dtype=offsets.dtype, device=device)
-            weights = edges.damping.index_select(0, neighbors)
-            sums[begin:end, columns] = SparseMatrix(offsets, places, weights, len(each)).apply(each)
-            del each
-        del labels  # before those of the next columns are there
+    most = max(1, block_size("labels", device) // width)
+    for begin, end in node_runs(graph.offsets[first : last + 1], most):
+        offsets, some = _cells(graph.offsets, slice(first + begin, first + end))
+        neighbors = graph.neighbors[some]
+        each = labels.index_select(0, neighbors).float()
+        each *= of_sets.index_select(0, as_index(graph.relation_sets[some]))
+        places = torch.arange(len(each), dtype=offsets.dtype, device=device)
+        weights = edges.damping.index_select(0, neighbors)
+        sums[begin:end] = SparseMatrix(offsets, places, weights, len(each)).apply(each)
+        del each
     return row_parts(sums, [each - first for each in bounds])
 
 
