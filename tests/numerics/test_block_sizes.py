@@ -35,8 +35,8 @@ def test_free_memory_bounds_a_block(
     free: int | None, beside: int, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(block_sizes, "available", lambda device: free)
-    assert fitting_size("nearest", CPU, 8, beside) == wanted
-    assert block_size("nearest", CPU) == 1 << 23
+    assert fitting_size("listed", CPU, 8, beside) == wanted
+    assert block_size("listed", CPU) == 1 << 23
 
 
 def test_a_bound_on_the_process_makes_blocks_smaller() -> None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # On a CPU small blocks stay in its cache; a GPU needs large ones to be busy.
 BLOCK_SIZES: dict[str, dict[str, int]] = {
-    "nearest": {"cpu": 1 << 23, "cuda": 1 << 30},  # cells of the matrix: 32 MB, 4 GB
+    "nearest": {"cpu": 3 << 20, "cuda": 1 << 30},  # cells of the matrix: 12 MB, 4 GB
+    "listed": {"cpu": 1 << 23, "cuda": 1 << 30},  # likewise, in the search by lists: whole rows
     "gathered": {"cpu": 1 << 19, "cuda": 1 << 26},  # cells taken out of such a block
     "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise
     "sampled rows": {"cpu": 1 << 22, "cuda": 1 << 22},  # numbers in float64: 32 MB
@@ -21,7 +22,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "sinkhorn products": {"cpu": 1 << 26, "cuda": 1 << 26},  # cells before they are rounded
     "sinkhorn logs": {"cpu": 1 << 24, "cuda": 1 << 24},  # cells of a step on logarithms
     "sums": {"cpu": 1 << 22, "cuda": 1 << 25},  # cells of both sparse matrices that are added
-    "evidence": {"cpu": 1 << 19, "cuda": 1 << 24},  # source edges
+    "evidence": {"cpu": 1 << 18, "cuda": 1 << 24},  # source edges
     "joined": {"cpu": 1 << 19, "cuda": 1 << 24},  # pairs of neighbors of partners
     "hardness": {"cpu": 1 << 21, "cuda": 1 << 30},  # cells of a step's matrix of gaps
     "readout": {"cpu": 3 << 16, "cuda": 1 << 28},  # numbers of one channel: 512 rows of 384

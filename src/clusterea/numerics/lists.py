@@ -99,7 +99,7 @@ def searched(
             enough = torch.searchsorted(sizes[order].cumsum(0), max(compared, width))
             taken = order[: int(enough) + 1].tolist()
             near = _Near.of(others, other_lists, taken, theirs)
-            step = max(1, block_size("nearest", near.factors.device) // len(near.factors))
+            step = max(1, block_size("listed", near.factors.device) // len(near.factors))
             for start in range(members.start, members.stop, step):
                 part = slice(start, min(start + step, members.stop))
                 rows, ties = own[part], own_lists.ties[part]

@@ -88,13 +88,14 @@ def _fusion(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
     own = _rows(largest, shards)
     cells = sizes.cells()
     best = 8 * (count + SPARE)
-    block = 8 * BLOCK_SIZES["nearest"]["cpu"]
     gathered = FOLLOWING["gathered"] * BLOCK_SIZES["gathered"]["cpu"]
     if config.search == "approximate":
-        search = block + own * 2 * best + row * min(largest, config.search_compared)
+        search = 8 * BLOCK_SIZES["listed"]["cpu"] + own * 2 * best
+        search += row * min(largest, config.search_compared)
         search += FOLLOWING["joined"] * BLOCK_SIZES["joined"]["cpu"]
     else:
-        search = block + gathered + own * (row + 2 * best) + 2 * best * largest
+        search = 8 * BLOCK_SIZES["nearest"]["cpu"] + gathered
+        search += own * (row + 2 * best) + 2 * best * largest
     evidence = min(6 * own * sizes.degree, BLOCK_SIZES["evidence"]["cpu"])
     normalized = CELL_BYTES * cells // shards + int(FOLLOWING["evidence"] * evidence)
     found = SIMILARITY_BYTES * count * both

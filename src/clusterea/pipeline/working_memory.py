@@ -262,7 +262,7 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
     if config.search == "approximate":
         compared = 4 * width * min(largest, config.search_compared)
         search = Need(
-            vectors + compared + 16 * (count + SPARE) * both, 4 * BLOCK_SIZES["nearest"]["cpu"]
+            vectors + compared + 16 * (count + SPARE) * both, 4 * BLOCK_SIZES["listed"]["cpu"]
         )
         search = Need(search.fixed, search.usual, search.usual)
         ends = (0, 0)

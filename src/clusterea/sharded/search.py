@@ -29,8 +29,6 @@ from clusterea.numerics.ties import tie_vectors
 from clusterea.sharded.shards import Shards, cut
 from clusterea.types import IntArray, KnowledgeGraph, Pair
 
-LEAST_CELLS = 1 << 21  # of a block on a CPU; with fewer, a search takes 10 % longer
-
 
 def search(
     engine: Engine,
@@ -188,16 +186,11 @@ def _best_of_shard(
         Pair(own_ties, ties),
         device=device,
         block=block,
-        block_cells=_block_cells(own, device) if block_cells is None else block_cells,
+        block_cells=block_cells,
         progress=progress,
     )
     found.target.columns.add_(start)
     return found.source, *(found.target.between(begin, end) for begin, end in pairwise(bounds))
-
-
-def _block_cells(own: Tensor, device: torch.device) -> int | None:
-    """The most cells of a block: on a CPU, those with a quarter of a small shard's memory."""
-    return max(LEAST_CELLS, own.numel() // 4) if device.type == "cpu" else None
 
 
 def _rows_of(best: BestCells) -> int:
