@@ -155,19 +155,14 @@ def _best_cells(
     if device.type != "cpu":
         factor = cache(factor)
     begins = range(0, sizes.target, steps.target)
-    best_sources = [
-        _Best(_padded(min(steps.target, sizes.target - begin)), width.target, device)
-        for begin in begins
-    ]
-    found = Pair(
-        BestCells.empty(sizes.source, width.source, device),
-        BestCells.empty(sizes.target, width.target, device),
-    )
+    room = _Room.of(_padded(sizes.target), width.target, device)
+    best_sources = [_Best(room.rows(begin, begin + steps.target)) for begin in begins]
+    found = BestCells.empty(sizes.source, width.source, device)
     blocks = len(begins) * -(-sizes.source // steps.source)
     done = 0
     for top in range(0, sizes.source, steps.source):
         left = extended(source, top, steps.source, ties.source)
-        best_targets = _Best(len(left), width.source, device)
+        best_targets = _Best(_Room.of(len(left), width.source, device))
         for begin, best in zip(begins, best_sources, strict=True):
             scores = block_product(left, factor(begin))
             scores[sizes.source - top :] = -torch.inf  # padding
@@ -178,21 +173,48 @@ def _best_cells(
             done += 1
             if progress:
                 progress(done, blocks)
-        best_targets.put(found.source, top)
+        best_targets.put(found, top)
         del left, best_targets
-    for begin, best in zip(begins, best_sources, strict=True):
-        best.put(found.target, begin)
-    return found
+    for best in best_sources:
+        best.merge()
+    del best, best_sources  # only `room` holds the memory now
+    return Pair(found, room.taken(sizes.target))
+
+
+class _Room:
+    """Memory for the best cells of some rows, and for as many newer cells beside them."""
+
+    def __init__(self, cells: Tensor, columns: Tensor) -> None:
+        self.cells, self.columns = cells, columns  # (rows, 2 * width)
+
+    @classmethod
+    def of(cls, rows: int, width: int, device: torch.device) -> _Room:
+        return cls(
+            torch.full((rows, 2 * width), -torch.inf, device=device),
+            torch.zeros(rows, 2 * width, dtype=torch.int32, device=device),
+        )
+
+    def rows(self, start: int, stop: int) -> _Room:
+        """The memory of some rows."""
+        return _Room(self.cells[start:stop], self.columns[start:stop])
+
+    def taken(self, rows: int) -> BestCells:
+        """The best cells of the first rows. The rest of the memory is freed, one tensor at a time."""
+        width = self.cells.shape[1] // 2
+        self.cells = self.cells[:rows, :width].contiguous()
+        self.columns = self.columns[:rows, :width].contiguous()
+        return BestCells(self.columns, self.cells)
 
 
 class _Best:
     """The best cells of each row so far, followed by newer cells that are not merged yet."""
 
-    def __init__(self, rows: int, width: int, device: torch.device) -> None:
-        self.width = width
+    def __init__(self, room: _Room) -> None:
+        rows, width = room.cells.shape
+        device = room.cells.device
+        self.width = width // 2
+        self.cells, self.columns = room.cells, room.columns
         self.every = torch.arange(rows + 1, device=device)
-        self.cells = torch.full((rows, 2 * width), -torch.inf, device=device)
-        self.columns = torch.zeros(rows, 2 * width, dtype=torch.int32, device=device)
         self.filled = torch.zeros(rows, dtype=torch.int64, device=device)  # of the second half
         self.floor = torch.full((rows,), -torch.inf, device=device)  # cells must exceed it
 
@@ -222,11 +244,15 @@ class _Best:
 
     def put(self, result: BestCells, begin: int) -> None:
         """Puts the best cells into the rows of a result from `begin` on, in no order."""
-        self._merge(self.filled.nonzero().flatten())
+        self.merge()
         cells = result.cells[begin : begin + len(self.cells)]
         cells.copy_(self.cells[: len(cells), : self.width])
         columns = result.columns[begin : begin + len(self.cells)]
         columns.copy_(self.columns[: len(cells), : self.width])
+
+    def merge(self) -> None:
+        """Moves the best cells of all rows to the first half."""
+        self._merge(self.filled.nonzero().flatten())
 
     def _add(self, rows: Tensor, columns: Tensor, cells: Tensor) -> None:
         """Stores cells behind the best of their rows; `rows` is ascending."""
