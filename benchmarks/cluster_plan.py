@@ -329,7 +329,7 @@ def _fusion(size: Size, machines: Machines, shards: int) -> list[Stage]:
             of_graph["evidence"] * size.triples * machines.count,
             of_columns * (1 + config.support_rounds),
             100 * cells / shards,
-            of_graph["evidence"] * size.triples + by_both + of_columns,
+            of_graph["evidence"] * size.triples + by_both + of_columns / machines.count,
             read=40,
         ),
     ]

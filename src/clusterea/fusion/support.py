@@ -8,7 +8,7 @@ mutually best pairs of the similarity itself. The weighted similarity is then no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -123,7 +123,7 @@ class Partners:
     @classmethod
     def of(
         cls,
-        shards: Sequence[BestOfShard],
+        shards: Iterable[BestOfShard],
         entities: Pair[Tensor],
         seeds: Tensor,
         num_entities: Pair[int],
@@ -131,16 +131,19 @@ class Partners:
         """The seeds, and the pairs whose value is the only highest of both their entities.
 
         Args:
-            shards: The best cells of all shards.
+            shards: The best cells of all shards, of which one is in memory at a time.
             entities: (rows,) of each side: the entity of each row.
             seeds: (n, 2): entities.
             num_entities: Of each side.
         """
-        columns = torch.cat([shard.columns for shard in shards])
-        values = torch.cat([shard.values for shard in shards])
-        highest = torch.stack([shard.highest for shard in shards]).amax(0)
-        count = sum(shard.count * (shard.highest == highest) for shard in shards)
-        assert isinstance(count, Tensor)
+        every = []
+        highest = seeds.new_full((len(entities.target),), -torch.inf, dtype=torch.float64)
+        count = seeds.new_zeros(len(entities.target))
+        for shard in shards:
+            every.append((shard.columns, shard.values))
+            before, highest = highest, torch.maximum(highest, shard.highest)
+            count = count * (before == highest) + shard.count * (shard.highest == highest)
+        columns, values = (torch.cat(parts) for parts in zip(*every, strict=True))
         rows = (columns >= 0).nonzero().flatten()
         columns, values = columns[rows], values[rows]
         is_best = (highest[columns] == values) & (count[columns] == 1)

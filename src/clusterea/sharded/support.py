@@ -23,7 +23,7 @@ from clusterea.fusion.support import (
 )
 from clusterea.graph.labeled_edges import LabeledEdges
 from clusterea.numerics.knn import OnStep
-from clusterea.sharded.shards import Shards
+from clusterea.sharded.shards import Shards, results_of
 from clusterea.sharded.sinkhorn import potentials, scaled
 from clusterea.types import IntArray, KnowledgeGraph, Pair
 
@@ -64,11 +64,7 @@ def supported(
     entity_of = entities.map(lambda side: side.to(device))
     held = engine.put(entity_of)
     edges = graphs.map(lambda graph: engine.submit(LabeledEdges.of, graph, device))
-    sums = engine.get([engine.submit(sums_of_plan, ref) for ref in plan.refs])
-    options = Pair(
-        torch.cat([each.source for each in sums]),
-        torch.stack([each.target for each in sums]).sum(0),
-    ).map(lambda side: alone(side, config.support_alone))
+    options = _sums(engine, plan).map(lambda side: alone(side, config.support_alone))
     priors, now = [], []
     for ref in plan.refs:
         prior, seen = engine.submit_parts(2, Prior.of, ref, config)
@@ -78,7 +74,7 @@ def supported(
     gains: list[Ref] = []
     found: Pair[Tensor] | None = None
     for done in range(rounds):
-        best = engine.get([engine.submit(BestOfShard.of, ref) for ref in now])
+        best = results_of(engine, BestOfShard.of, ((ref,) for ref in now))
         partners = Partners.of(best, entity_of, known, num_entities)
         of_all = engine.put(partners)
         agreement = _agreement(engine, edges, partners, of_all, config, len(plan))
@@ -103,6 +99,16 @@ def supported(
     # If an entity has lost its partner, its faint cells may matter.
     found = potentials(engine, whole, column_bounds, 1.0, 1, options, found)
     return plan if found is None else scaled(engine, whole, 1.0, found)
+
+
+def _sums(engine: Engine, plan: Shards) -> Pair[Tensor]:
+    """(rows,) and (columns,) float64: the sums of the cells of all shards."""
+    of_rows, of_columns = [], None
+    for found in results_of(engine, sums_of_plan, ((ref,) for ref in plan.refs)):
+        of_rows.append(found.source)
+        of_columns = found.target if of_columns is None else of_columns + found.target
+    assert of_columns is not None  # there is a shard at least
+    return Pair(torch.cat(of_rows), of_columns)
 
 
 def _agreement(
