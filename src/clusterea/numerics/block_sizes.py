@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # On a CPU small blocks stay in its cache; a GPU needs large ones to be busy.
 BLOCK_SIZES: dict[str, dict[str, int]] = {
-    "nearest": {"cpu": 3 << 20, "cuda": 1 << 30},  # cells of the matrix: 12 MB, 4 GB
+    "nearest": {"cpu": 1 << 21, "cuda": 1 << 30},  # cells of the matrix: 8 MB, 4 GB
     "listed": {"cpu": 1 << 23, "cuda": 1 << 30},  # likewise, in the search by lists: whole rows
     "gathered": {"cpu": 1 << 19, "cuda": 1 << 26},  # cells taken out of such a block
     "pair products": {"cpu": 1 << 18, "cuda": 1 << 26},  # numbers of vectors multiplied pairwise

@@ -199,7 +199,7 @@ class _Room:
         return _Room(self.cells[start:stop], self.columns[start:stop])
 
     def taken(self, rows: int) -> BestCells:
-        """The best cells of the first rows. The rest of the memory is freed, one tensor at a time."""
+        """The best cells of the first rows. The rest is freed, one tensor at a time."""
         width = self.cells.shape[1] // 2
         self.cells = self.cells[:rows, :width].contiguous()
         self.columns = self.columns[:rows, :width].contiguous()
