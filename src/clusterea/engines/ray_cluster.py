@@ -400,6 +400,7 @@ def _run(unit: Callable[..., Any], parts: int | None, arguments: Any, *values: A
         found = unit(*given)
     except InputError as error:
         raise InputError(str(error)) from error  # others can't be pickled
+    give_back()  # before Ray copies the result
     if parts is None:
         return _Parcel(found)
     parcels = [_Parcel(part) for part in found]
