@@ -32,7 +32,12 @@ LITERALS = [
     *('"a"', '"a b"@en', '"é"@en-GB', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '""'),
     *(r'"a\"b"', r'"a\nb"', '" "', '"a <http://e.org/a> ."', '"x"^^<urn:t>', '"tab\there"'),
 ]
-BAD_LITERALS = ['"a', '"a"@', '"a"@1', r'"a\q"', '"a"^^', '"a"^^"b"', "'a'", '"a"@en-', '"a""b"']
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+BAD_LITERALS = [
+    *('"a', '"a"@', '"a"@1', r'"a\q"', '"a"^^', '"a"^^"b"', "'a'", '"a"@en-', '"a""b"'),
+    *(f'"a"@{tag}' for tag in ("abcdefghij", "a", "en-a", "en-x", "en-1", "en-us-us")),
+    *(f'"a"^^<{RDF}{name}>' for name in ("langString", "dirLangString")),
+]
 RELATIONS = [f"<{E}r>", f"<{E}name>", LABEL, "<urn:r>"]
 SPACES = [" ", "  ", "\t"]
 ENDS = [" .\n", ".\n", " .\r\n", " . # a comment\n", "\t.\n"]
@@ -93,6 +98,26 @@ def test_errors_have_the_line_of_the_file(bad: str, tmp_path: Path) -> None:
         read_ntriples(path)
     assert str(raised.value) == str(expected.value)
     assert "line 5" in str(raised.value)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_long_line_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyoxigraph reads a line in parts; its own limit is twice as high."""
+    monkeypatch.setattr(ntriples, "LONGEST_LINE", 500)
+    path = tmp_path / "g.nt"
+    longest = [100, 450, 600, 2000]
+    path.write_text("".join(f"<{E}a> <{E}r> <{E}{size * 'b'}> .\n" for size in longest))
+    held = 0
+
+    def block(text: bytes, labels: Any) -> Any:
+        nonlocal held
+        held = max(held, len(text))
+        return own(text, labels)
+
+    own = ntriples._block
+    monkeypatch.setattr(ntriples, "_block", block)
+    assert said(read_ntriples(path)) == said(read_rdf(path, "ntriples"))
+    assert 0 < held <= 600
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 
 from clusterea.data.named_graph import NamedGraph
 from clusterea.data.rdf import Statements, TripleColumns, parsed, read_rdf
-from clusterea.data.streams import UNPACK_ERRORS, UTF8_BOM, open_stream, refuse_utf16
+from clusterea.data.streams import (
+    LONGEST_LINE,
+    UNPACK_ERRORS,
+    UTF8_BOM,
+    open_stream,
+    refuse_utf16,
+)
 from clusterea.threads import available_cpus
 
 BLOCK = 1 << 24  # bytes of text that are read at a time
@@ -30,16 +36,17 @@ _CHARACTER = (
     r"|%[0-9A-Fa-f]{2})*"
 )
 _IRI = rf"(?:https?://[A-Za-z0-9.-]+(?:/{_CHARACTER})?(?:#{_CHARACTER})?)"
+_XSD = r"http://www\.w3\.org/2001/XMLSchema#"
 _SPACE, _END = r"[ \t]+", r"[ \t]*\.[ \t]*\r?\n$"
 _TRIPLE = rf"^<(?P<head>{_IRI})>{_SPACE}<(?P<relation>{_IRI})>{_SPACE}<(?P<tail>{_IRI})>{_END}"
 _LITERAL = (
     rf"^<{_IRI}>{_SPACE}<(?P<relation>{_IRI})>{_SPACE}"
-    rf'"[^"\\\r\n]*"(?:@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*|\^\^<{_IRI}>)?{_END}'
+    rf'"[^"\\\r\n]*"(?:@[a-zA-Z]{{2,3}}(?:-[A-Z]{{2}})?|\^\^<{_XSD}[A-Za-z]+>)?{_END}'
 )
 
 
 def read_ntriples(path: Path, label_properties: Sequence[str] = ()) -> NamedGraph:
-    """As `read_rdf`, which reads a file with an error once more, for the message."""
+    """As `read_rdf`, which reads a file with an error or a very long line once more."""
     others = Statements(keep_ids=True, label_properties=label_properties)
     triples, literals = [], 0
     try:
@@ -73,7 +80,10 @@ def _blocks(path: Path, label_properties: Sequence[str]) -> Iterator[_Block]:
             file.read(len(UTF8_BOM))
         ahead: deque[Future[_Block]] = deque()
         while text := file.read(BLOCK):
-            ahead.append(pool.submit(_block, text + file.readline(), labels))
+            rest = file.readline(LONGEST_LINE)
+            if len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+                raise SyntaxError("a line that is too long to be held")
+            ahead.append(pool.submit(_block, text + rest, labels))
             if len(ahead) > width:
                 yield ahead.popleft().result()
         for each in ahead:
