@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clusterea.numerics import knn
+from clusterea.numerics.block_sizes import host_memory_bound
 from clusterea.numerics.knn import Nearest, Neighbors, _chunks, best_cells
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.ties import tie_vectors
@@ -50,7 +51,7 @@ def test_rows_are_scored_one_by_one_or_with_all(
     whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(knn, "WHOLE", whole)
-    monkeypatch.setattr(knn, "rows_at_once", lambda *_: 1)
+    monkeypatch.setattr(knn, "suits", lambda *_: False)
     source, target, ties = problem(300, 200, 9, distinct=60)
     assert_same(nearest(source, target, 7, ties, 0), by_brute_force(source, target, 7, ties, 0))
 
@@ -177,6 +178,19 @@ def test_rows_without_columns_have_no_products() -> None:
     """A graph of which every entity is in a seed has no candidate left."""
     found = knn.row_dots(torch.ones(3, 4), torch.ones(5, 4), torch.empty(3, 0, dtype=torch.int64))
     assert found.shape == (3, 0)
+
+
+@pytest.mark.parametrize("are_few", [False, True])
+def test_a_product_is_the_same_in_every_shard(are_few: bool) -> None:
+    draw = torch.Generator().manual_seed(0)
+    rows, others = (torch.randn(size, 64, generator=draw) for size in (1000, 5000))
+    columns = torch.rand(1000, 5000, generator=draw).topk(10, dim=1).indices
+    whole = knn.row_dots(rows, others, columns, are_few=are_few)
+    for start, stop in [(0, 400), (400, 1000), (998, 1000)]:
+        part = knn.row_dots(rows[start:stop], others, columns[start:stop], are_few=are_few)
+        assert torch.equal(part, whole[start:stop])
+    with host_memory_bound(1):
+        assert torch.equal(knn.row_dots(rows, others, columns, are_few=are_few), whole)
 
 
 def test_progress_counts_blocks() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import CLOSE, block_product
 from clusterea.numerics.rows import TILE, Rows, as_rows
-from clusterea.numerics.sampled_dots import rows_at_once, sampled_dots
+from clusterea.numerics.sampled_dots import sampled_dots, suits
 from clusterea.numerics.ties import DIMENSIONS, SCALE, as_dimensions
 from clusterea.types import Pair
 
@@ -317,16 +317,25 @@ def extended(side: Rows, begin: int, count: int, ties: Tensor) -> Tensor:
 
 
 def rescored(
-    rows: Tensor, others: Tensor | Rows, best: BestCells, ties: Pair[Tensor], k: int
+    rows: Tensor,
+    others: Tensor | Rows,
+    best: BestCells,
+    ties: Pair[Tensor],
+    k: int,
+    *,
+    are_few: bool = False,
 ) -> Neighbors:
-    """The k best of the chosen columns of each row, by their cosines in float64."""
+    """The k best of the chosen columns of each row, by their cosines in float64.
+
+    `are_few` says that the rows are few beside the others, in all shards.
+    """
     chosen = best.columns
     count, width = chosen.shape
     k = min(k, width)
     indices = torch.empty(count, k, dtype=torch.int64, device=chosen.device)
     values = torch.empty(count, k, device=chosen.device)
     wanted = _may_be_best(best.cells, k)
-    cosines = row_dots(rows, others, chosen, wanted).float()
+    cosines = row_dots(rows, others, chosen, wanted, are_few=are_few).float()
     cosines[~wanted] = -torch.inf
     for part in _chunks(count, width * DIMENSIONS, chosen.device):
         own = Pair(ties.source[part], ties.target)
@@ -359,17 +368,23 @@ def with_more(found: Neighbors, columns: Tensor, values: Tensor, ties: Pair[Tens
 def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
     """The k largest cosines of each row; of equal ones, those of the larger tie products."""
     # The sum of eight products of 11-bit numbers is exact in float64, in any order.
-    order = row_dots(ties.source, ties.target, chosen).argsort(1, descending=True)
+    order = row_dots(*ties, chosen, are_few=True).argsort(1, descending=True)
     best = cosines.gather(1, order).sort(stable=True, dim=1, descending=True)
     return Neighbors(chosen.gather(1, order.gather(1, best.indices[:, :k])), best.values[:, :k])
 
 
 def row_dots(
-    rows: Tensor, others: Tensor | Rows, columns: Tensor, wanted: Tensor | None = None
+    rows: Tensor,
+    others: Tensor | Rows,
+    columns: Tensor,
+    wanted: Tensor | None = None,
+    *,
+    are_few: bool = False,
 ) -> Tensor:
     """(rows, width): each row's products with its columns of `others`, summed in float64.
 
-    Those that are not wanted, by a mask, may have any value.
+    Those that are not wanted, by a mask, may have any value. A product is the same in all shards of
+    the rows if `are_few` is.
     """
     count, width = columns.shape
     others = Rows([part.to(columns.device) for part in as_rows(others).parts])
@@ -377,8 +392,8 @@ def row_dots(
     if not width:
         return dots
     # To turn a row of `others` into float64 takes about as long as a product.
-    at_once = min(count, rows_at_once(others.shape[1], width))
-    if columns.device.type == "cpu" and len(others) <= at_once * width:
+    is_sampled = not are_few and suits(*others.shape, width)
+    if columns.device.type == "cpu" and is_sampled:
         every = torch.ones_like(columns, dtype=torch.bool)
         return sampled_dots(rows, others, columns, every if wanted is None else wanted)
     if len(others) <= WHOLE * width:

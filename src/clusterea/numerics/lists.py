@@ -108,7 +108,7 @@ def searched(
                 cells[:, len(near.ids) :] = -torch.inf  # padding
                 chosen = _best(cells, width)
                 near_by = BestCells(chosen, cells.gather(1, chosen))
-                best = rescored(rows, near.rows, near_by, Pair(ties, near.ties), k)
+                best = rescored(rows, near.rows, near_by, Pair(ties, near.ties), k, are_few=True)
                 found.append(Neighbors(near.ids[best.indices], best.values))
         if progress:
             progress(done, len(own_lists.numbers))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.block_sizes import BLOCK_SIZES, block_size
 from clusterea.numerics.rows import Rows
 from clusterea.numerics.segments import offsets_of
 from clusterea.numerics.sparse_matmul import SparseMatrix
@@ -23,6 +23,15 @@ _HOST = torch.device("cpu")
 def rows_at_once(dim: int, width: int) -> int:
     """How many rows are turned into float64 at a time."""
     return max(1, min(block_size("sampled rows", _HOST) // max(dim, 1), CELLS // max(width, 1)))
+
+
+def suits(others: int, dim: int, width: int) -> bool:
+    """Whether the other matrix is so small that reading all of it is faster than gathering rows.
+
+    It does not depend on the number of rows, nor on free memory: sums would round otherwise.
+    """
+    at_once = min(BLOCK_SIZES["sampled rows"]["cpu"] // max(dim, 1), CELLS // max(width, 1))
+    return others <= max(1, at_once) * width
 
 
 def sampled_dots(rows: Tensor, others: Rows, columns: Tensor, wanted: Tensor) -> Tensor:
