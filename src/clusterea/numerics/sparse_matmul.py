@@ -86,10 +86,13 @@ class SparseMatrix:
         return self.csr(dense.dtype) @ dense
 
     def csr(self, kind: torch.dtype) -> Tensor:
-        """This matrix as a tensor of torch's own sparse form."""
+        """This matrix as a tensor of torch's own sparse form, which has one type of index."""
+        columns = self.columns
+        if columns.numel() > torch.iinfo(columns.dtype).max:  # the offsets count the cells
+            columns = columns.long()
         return torch.sparse_csr_tensor(
-            self.offsets.to(self.columns.dtype),
-            self.columns,
+            self.offsets.to(columns.dtype),
+            columns,
             self.values.to(kind),
             size=(self.num_rows, self.num_columns),
             check_invariants=False,
