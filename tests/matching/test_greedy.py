@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_similarities import cells_of, dense_scores, links_of, listed, open_cells_of
 from torch import Tensor
 
-from clusterea.matching.cells import Cells
+from clusterea.matching.cells import Cells, OpenCells
 from clusterea.matching.greedy import greedy
 from clusterea.matching.mutual import mutual
 from clusterea.matching.stable import stable
@@ -64,6 +64,25 @@ def test_a_chain_is_walked_to_its_end() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "FEW", 1)
         assert links_of(greedy(open_cells_of(scores))) == {(i, i) for i in range(size)}
+
+
+def test_slow_rounds_end_even_if_many_cells_are_left() -> None:
+    size, rounds = 200, 0
+    scores = torch.full((size, size), torch.nan)
+    scores.diagonal()[:] = torch.arange(size, 0, -1) * 2.0
+    scores.diagonal(1)[:] = torch.arange(size, 1, -1) * 2.0 - 1
+
+    def counted(cells: OpenCells) -> Cells:
+        nonlocal rounds
+        rounds += 1
+        return mutual(cells)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MODULE, "FEW", 1)
+        patch.setattr(MODULE, "MANY", 1)
+        patch.setattr(MODULE, "mutual", counted)
+        assert links_of(greedy(open_cells_of(scores))) == {(i, i) for i in range(size)}
+    assert rounds == MODULE.PATIENCE
 
 
 @given(dense_scores())

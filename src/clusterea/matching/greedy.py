@@ -11,6 +11,7 @@ from clusterea.matching.mutual import mutual
 FEW = 1 << 17  # up to so many cells, a loop is faster than rounds of tensor operations
 PROGRESS = 0.97  # if a round leaves more than this share of the cells, a loop is faster
 MANY = 1 << 23  # up to so many, some 60 bytes each
+PATIENCE = 10  # slow rounds in a row, after which a loop takes more than these too
 
 
 def greedy(cells: OpenCells) -> Cells:
@@ -19,16 +20,17 @@ def greedy(cells: OpenCells) -> Cells:
     Rounds that take all mutual bests give the same cells, since no cell before a mutual best has
     one of its entities. A round drops the cells of taken entities, so all rounds together cost
     little more than the first. If a round takes few cells (long chains of scores), or few are left,
-    a loop takes the rest. It takes at most `MANY` cells, since it needs all of them in memory.
+    a loop takes the rest. It needs all of them in memory, so it takes more than `MANY` cells only
+    if rounds don't help.
     """
-    parts = []
+    parts, slow = [], 0
     while len(cells) > FEW:
         taken = mutual(cells)
         left = cells.without(taken)
         parts.append(taken)
-        slow = len(left) > PROGRESS * len(cells)
+        slow = slow + 1 if len(left) > PROGRESS * len(cells) else 0
         cells = left
-        if slow and len(cells) <= MANY:
+        if slow and (len(cells) <= MANY or slow == PATIENCE):
             break
     return joined([*parts, _walk(cells.whole())])
 
