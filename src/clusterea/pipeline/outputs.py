@@ -27,14 +27,17 @@ LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xg
 
 
 def import_ahead() -> threading.Thread:
-    """Imports what writing needs, beside the first stages. Errors are left to those who need it."""
+    """Imports what writing needs, beside the first stages. Errors are left to those who need it.
+
+    Python waits for the thread before it ends: it must not be cut off in the middle of an import.
+    """
 
     def imported() -> None:
         with suppress(Exception):
             for name in SLOW_IMPORTS:
                 importlib.import_module(name)
 
-    thread = threading.Thread(target=imported, daemon=True)
+    thread = threading.Thread(target=imported)
     thread.start()
     return thread
 
