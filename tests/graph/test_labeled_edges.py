@@ -32,6 +32,12 @@ def test_every_triple_from_both_ends_and_no_loop(some: KnowledgeGraph) -> None:
     assert found.siblings().tolist() == siblings
 
 
+def test_more_kinds_than_small_integers_hold() -> None:
+    triples = [(0, 0, 1), (1, 19_999, 2), (2, 16_383, 0), (2, 16_384, 0), (1, 19_999, 0)]
+    some = graph(triples, 3, 20_000)
+    assert set(edges_of(LabeledEdges.of(some, CPU))) == labeled_edges(some)
+
+
 @given(knowledge_graphs())
 def test_look_up(some: KnowledgeGraph) -> None:
     found = LabeledEdges.of(some, CPU)

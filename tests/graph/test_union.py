@@ -87,6 +87,20 @@ def test_larger_pairs(seed: int) -> None:
     check(random_pair(seed))
 
 
+@pytest.mark.parametrize("relations", [8_190, 8_191, 8_192, 20_000])
+def test_more_relations_than_small_integers_hold(relations: int) -> None:
+    """With 8,191 of a side there are 32,764 names, and sets of several relations go beyond 2^15."""
+    rng = np.random.default_rng(relations)
+
+    def side(entities: int) -> KnowledgeGraph:
+        ends = rng.integers(entities, size=(2, 40))
+        chosen = rng.choice(relations, 40)
+        chosen[:2] = 0, relations - 1
+        return graph(list(zip(ends[0], chosen, ends[1], strict=True)), entities, relations)
+
+    check(Pair(side(6), side(5)))
+
+
 class TestByHand:
     def test_both_directions_and_both_sides(self) -> None:
         hears = read(union(HAND))
