@@ -1,6 +1,6 @@
 """`edge_blocks`: the edges of a graph in order, a block of entities at a time.
 
-A triple is an edge of both its ends. Sorting them takes 16 bytes a triple, whatever the graph.
+A triple is an edge of both its ends. On a CPU, sorting them takes 16 bytes a triple.
 """
 
 from __future__ import annotations

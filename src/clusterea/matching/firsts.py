@@ -1,4 +1,4 @@
-"""`first_cells`: the first cell of each entity, in the order that matching follows."""
+"""`Firsts`: the first cell of each entity, in the order that matching follows."""
 
 from __future__ import annotations
 
