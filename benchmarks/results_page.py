@@ -24,7 +24,6 @@ from common import (
     table,
 )
 from plots import Look, Panel, Point, small_multiples
-from scaling import cost_table
 
 fill = TextWrapper(width=100, break_on_hyphens=False).fill
 FR15, DE15, FR100, FR1M, DE1M = (
@@ -296,33 +295,7 @@ def data_file() -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-# ---- the tables of `docs/speed.md`
-
-PARTS = {
-    "read-tsv": "read a TSV pair",
-    "read-ntriples": "read 3 M lines of N-Triples",
-    "generate": "generate a pair",
-    "names": "vectors of 2 M names",
-    "training-step": "a step of training, Dual-AMN",
-    "inference": "embeddings of all entities",
-    "cmcs": "CMCS with softmax, K = 30",
-    "iscs": "ISCS, K = 30, without METIS",
-    "iscs-reverse": "ISCS from the target, the same",
-    "neighbors": "nearest neighbors, both directions",
-    "sinkhorn": "Sinkhorn of one mini-batch, 100 rounds, float32",
-    "evaluate": "evaluation, 731 K test links",
-}
-
-
-def parts_table() -> list[str]:
-    """Cost of the parts at DBP1M's size."""
-    lines = []
-    for part, name in PARTS.items():
-        for each in read_records(RESULTS / "speed.jsonl"):
-            if each["part"] == part and not each["size"].isdigit():
-                seconds = f"{each['seconds']:.{2 if each['seconds'] < 1 else 1}f}"
-                lines.append([name, machine(each["device"]), seconds, *memory(each)])
-    return table(["what", "machine", "seconds", "GPU, GB", "host, GB"], lines)
+# ---- the table of `docs/speed.md`
 
 
 def runs_table() -> list[str]:
@@ -345,11 +318,6 @@ def memory(record: Record) -> list[str]:
     """Peaks of GPU and host memory in GB; empty where not measured."""
     peaks = [record.get(f"{where}_bytes") for where in ("gpu", "host")]
     return [f"{peak / 1e9:.1f}" if peak else "" for peak in peaks]
-
-
-def scaling_table() -> list[str]:
-    """Time and memory over the number of entities."""
-    return cost_table(read_records(RESULTS / "scaling.jsonl"))
 
 
 # ---- the tables of `docs/beyond.md` and `docs/training.md`
@@ -452,7 +420,7 @@ def with_names(lines: Callable[[Sequence[Record]], list[str]]) -> Callable[[], l
 # Document → marker → the lines that belong between its ends
 TABLES_IN: dict[str, dict[str, Callable[[], list[str]]]] = {
     "README.md": {"results": beyond_table, "names": with_names(names_page.published_table)},
-    "docs/speed.md": {"parts": parts_table, "runs": runs_table, "scaling": scaling_table},
+    "docs/speed.md": {"runs": runs_table},
     "docs/beyond.md": {"ablation": ablation_table, "confidence": confidence_table},
     "docs/training.md": {"features": features_table, "steps": steps_table},
     "docs/few-seeds.md": {

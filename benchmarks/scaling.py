@@ -6,8 +6,7 @@
 
 Pairs have the shape of DBP1M's EN-FR and so many entities on both sides together; 30 % of the links
 are seeds. Each run has a process of its own and a warm-up that is not timed. `paper` uses softmax
-as the classifier of CMCS. A run replaces its record. `reproduce.py --write` puts the table into
-`docs/speed.md`.
+as the classifier of CMCS. A run replaces its record. `docs/speed.md` shows the plot.
 
 An exponent is log(ratio of costs) / log(ratio of entities): 1 is linear. Bar: at most 1.2 for the
 total between the two largest sizes, or `docs/speed.md` says which stage is not linear, and why.
