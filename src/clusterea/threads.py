@@ -13,6 +13,8 @@ import sys
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
+SPINS = "1000"  # some microseconds, in which most waits end
+
 _NO_LIMIT = float("inf")
 
 
@@ -20,13 +22,15 @@ def set_thread_defaults() -> None:
     """Sets the variables that the user has not set, unless torch is loaded already.
 
     By default a thread that waits for others spins for milliseconds. If other processes need the
-    CPU, these others do not run meanwhile. PASSIVE lets it sleep. The number of threads is set only
-    if a quota allows fewer CPUs than there are: torch counts CPUs, but knows no quota.
+    CPU, these others do not run meanwhile. PASSIVE lets it sleep, in libgomp after a short spin.
+    The number of threads is set only if a quota allows fewer CPUs than there are: torch counts
+    CPUs, but knows no quota.
     """
     if "torch" in sys.modules:
         return
     if not _is_set(WAITING):
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ["GOMP_SPINCOUNT"] = SPINS
     if not _is_set(COUNTS) and available_cpus() < len(_own_cpus()):
         os.environ["OMP_NUM_THREADS"] = str(available_cpus())
 
