@@ -70,7 +70,7 @@ STORE = 2 * 10**9  # bytes of shared memory of each node of a cluster
 SMALL_STORE = 4 * 10**8
 LISTS = "fusion.search=approximate"
 UNITS = {  # those by which the stage of a worker is told
-    "propagation": ("spread", "scaled_parts", "sketched"),
+    "propagation": ("spread", "sketched"),
     "search": ("_best_of_shard", "searched"),
     "sinkhorn": ("new_potentials", "row_sums", "column_sums"),
     "support": ("with_evidence", "kinds_met"),

@@ -201,7 +201,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
         ),
         Stage(
             "labels",
-            ("first_labels", "spread", "row_scales", "scaled_parts"),
+            ("first_labels", "spread", "row_scales"),
             rounds * size.edges * config.dimension,
             -(-config.dimension // SLAB),
             rounds * 2 * labels,

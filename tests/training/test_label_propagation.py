@@ -333,7 +333,7 @@ class TestSketch:
         draw = generator(config.seed, "projection", what)
         sketch: Sketch | None = None
         for each in states:
-            sketch = sketched(sketch, projection_of(draw, config), each)
+            sketch = sketched(sketch, projection_of(draw, config), None, each)
         assert sketch is not None
         (rows,) = sketch_parts(sketch, features)
         return rows

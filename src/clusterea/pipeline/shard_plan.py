@@ -71,7 +71,7 @@ def _propagation(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
     wide, features = 4 * encoder.dimension, 4 * encoder.features
     slab = 4 * 4 * SLAB * nodes  # the labels, what is heard, its parts and squares
     rows = _rows(nodes, shards) * 2 * features + TILE * (wide + features)
-    spread = 3 * wide * encoder.rounds + wide  # labels: raised, scaled, and the first ones
+    spread = wide * (encoder.rounds + 1)  # labels, with the first ones
     sketched = features * (encoder.rounds + 1) + 3 * features  # parts, sums, embeddings
     return (
         max(UNION_BYTES * sizes.edges, slab, rows),

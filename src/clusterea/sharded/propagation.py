@@ -27,7 +27,6 @@ from clusterea.training.label_propagation import (
     projection_of,
     row_parts,
     row_scales,
-    scaled_parts,
     set_sums,
     sketch_parts,
     sketched,
@@ -98,12 +97,13 @@ def _sketches(
         generator(config.seed, "projection", what) for what in ("neighbors", "relations")
     )
     sketches: list[Ref] = [None] * (len(bounds) - 1)
-    _add_round(engine, sketches, parts, projection_of(of_entities, config))
+    scales: list[Ref] = [None] * (len(bounds) - 1)  # of each shard; seeds need none
+    _add_round(engine, sketches, parts, scales, projection_of(of_entities, config))
     relations: Sketch | None = None
     for done in range(1, config.rounds + 1):
-        names = _spread(engine, edges, names, parts, bounds)
-        _add_round(engine, sketches, parts, projection_of(of_entities, config))
-        relations = sketched(relations, projection_of(of_relations, config), names)
+        names, scales = _spread(engine, edges, names, parts, scales, bounds)
+        _add_round(engine, sketches, parts, scales, projection_of(of_entities, config))
+        relations = sketched(relations, projection_of(of_relations, config), None, names)
         if progress:
             progress(_progress(done, config))
     if relations is None:
@@ -141,38 +141,36 @@ def _spread(
     edges: Ref,
     names: Tensor,
     parts: list[list[Ref]],
+    scales: list[Ref],
     bounds: Sequence[int],
-) -> Tensor:
-    """One round: replaces the labels of all entities, and gives those of relations.
+) -> tuple[Tensor, list[Ref]]:
+    """One round: replaces the labels of all entities; gives those of relations, and new scales.
 
     A slab's old labels are dropped before the next slab gets new ones.
     """
-    raised, squares, relations = [], [], []
+    squares, relations = [], []
     for number, slab in enumerate(torch.split(names, SLAB, dim=1)):
-        labels, of_relations, square = engine.submit_parts(
-            3, spread, edges, slab.contiguous(), *parts[number]
+        of_relations, square, *parts[number] = engine.submit_parts(
+            2 + len(scales), spread, edges, slab.contiguous(), scales, *parts[number]
         )
-        parts[number] = []
-        raised.append(labels)
         squares.append(square)
         relations.append(of_relations)
-        del labels
-    scales = engine.submit(row_scales, *squares)
-    for number in range(len(raised)):
-        parts[number] = engine.submit_parts(
-            len(bounds) - 1, scaled_parts, raised[number], scales, bounds
-        )
-        raised[number] = None
-    return normalize(torch.cat(engine.get(relations), 1), dim=1)
+    scales = engine.submit_parts(len(scales), row_scales, bounds, *squares)
+    return normalize(torch.cat(engine.get(relations), 1), dim=1), scales
 
 
 def _add_round(
-    engine: Engine, sketches: list[Ref], parts: Sequence[Sequence[Ref]], projection: Tensor
+    engine: Engine,
+    sketches: list[Ref],
+    parts: Sequence[Sequence[Ref]],
+    scales: Sequence[Ref],
+    projection: Tensor,
 ) -> None:
     """Adds the labels of one more round to the sketch of each shard."""
     held = engine.put(projection)
     for number, before in enumerate(sketches):
-        sketches[number] = engine.submit(sketched, before, held, *(slab[number] for slab in parts))
+        labels = [slab[number] for slab in parts]
+        sketches[number] = engine.submit(sketched, before, held, scales[number], *labels)
 
 
 def _described(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -133,27 +133,31 @@ def first_labels(
 
 
 def spread(
-    edges: LabelEdges, of_relations: Tensor, *parts: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+    edges: LabelEdges, of_relations: Tensor, scales: Sequence[Tensor | None], *parts: Tensor
+) -> tuple[Tensor, ...]:
     """One round for some dimensions of the labels, which are independent until rows are scaled.
 
     Args:
         edges: What labels spread along.
         of_relations: (relations, labels): the labels of each relation.
-        *parts: (nodes, labels): the labels of all entities, in parts.
+        scales: From `row_scales`: (rows, 1) for each part; None if it needs none.
+        *parts: (rows, labels): the labels of all entities, in parts.
 
     Returns:
-        The labels of all entities, not scaled yet; those of relations; and (nodes, 1) the sum of
-        squares of each row.
+        (relations, labels) those of relations; (nodes, 1) the sum of squares of each row; and the
+        labels of all entities, in the same parts, which `scales` of these squares belong to.
     """
-    first, size = parts[0], sum(len(part) for part in parts)
+    bounds = [0, *accumulate(map(len, parts))]
+    first, size = parts[0], bounds[-1]
     device, width = first.device, first.shape[1]
     raised = torch.empty(size, width, dtype=first.dtype, device=device)
     squares = torch.empty(size, 1, device=device)
     relations = torch.empty(len(of_relations), width, device=device)
     step = max(1, block_size("labels", device) // width)
     for columns in _at_once(width, device):
-        own = stacked(*(part[:, columns] for part in parts)).float()
+        own = torch.empty(size, columns.stop - columns.start, device=device)
+        for rows, part, scale in zip(row_parts(own, bounds), parts, scales, strict=True):
+            rows.copy_(with_scale(part[:, columns], scale))
         relations[:, columns] = edges.by_name().apply(own)
         # An entity receives the labels of a relation from its other end, that is of its inverse.
         of_relation = of_relations[:, columns].roll(len(of_relations) // 2, 0)
@@ -174,7 +178,7 @@ def spread(
         for start in range(0, size, step):
             rows = slice(start, start + step)
             squares[rows] = raised[rows].square().sum(1, keepdim=True)
-    return raised, relations, squares
+    return relations, squares, *row_parts(raised, bounds)
 
 
 def _at_once(width: int, device: torch.device) -> list[slice]:
@@ -191,22 +195,22 @@ def features_slab(device: torch.device) -> int:
     return AT_ONCE if device.type == "cpu" else SLAB
 
 
-def row_scales(*squares: Tensor) -> Tensor:
-    """(nodes, 1): the factors that give rows unit length, from their squares; rows of zeros stay.
+def row_scales(bounds: Sequence[int], *squares: Tensor) -> tuple[Tensor, ...]:
+    """(rows, 1) for each shard: the factors that give rows unit length; rows of zeros stay.
 
     Args:
-        *squares: (nodes, 1): of some dimensions each.
+        bounds: Where the shards of nodes begin, and where the last one ends.
+        *squares: (nodes, 1): the sums of squares of some dimensions each.
     """
     total = squares[0]
     for each in squares[1:]:
         total = total + each
-    return torch.where(total > 0, total.rsqrt(), 0)
+    return row_parts(torch.where(total > 0, total.rsqrt(), 0), bounds)
 
 
-def scaled_parts(labels: Tensor, scales: Tensor, bounds: Sequence[int]) -> tuple[Tensor, ...]:
-    """The labels times the scales of their rows, in shards of rows."""
-    factors = scales.to(labels.dtype)
-    return tuple(labels[start:stop] * factors[start:stop] for start, stop in pairwise(bounds))
+def with_scale(labels: Tensor, scale: Tensor | None) -> Tensor:
+    """The labels times the scales of their rows, in the type of the labels."""
+    return labels if scale is None else labels * scale.to(labels.dtype)
 
 
 def stacked(*parts: Tensor) -> Tensor:
@@ -227,12 +231,15 @@ class Sketch:
     rounds: Tensor  # (rows, 1): the rounds in which a row was not zero
 
 
-def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketch:
+def sketched(
+    before: Sketch | None, projection: Tensor, scale: Tensor | None, *parts: Tensor
+) -> Sketch:
     """The sketch of some rows with the labels of one more round.
 
     Args:
         before: The sketch of earlier rounds; None in the first one.
         projection: (features, dimension): random, another one in each round.
+        scale: From `row_scales`: (rows, 1); None if the labels need none.
         *parts: (rows, labels): some dimensions of the labels each.
     """
     first, projection = parts[0], projection.to(parts[0])
@@ -242,6 +249,7 @@ def sketched(before: Sketch | None, projection: Tensor, *parts: Tensor) -> Sketc
     for start in range(0, len(first), tile):
         rows = slice(start, start + tile)
         labels = torch.cat([part[rows] for part in parts], 1) if len(parts) > 1 else first[rows]
+        labels = with_scale(labels, None if scale is None else scale[rows])
         has_labels = (labels != 0).any(1)
         sums[rows] = 0 if before is None else before.sums[rows]
         # In the first round few rows have labels. The product is the largest part of the work.
