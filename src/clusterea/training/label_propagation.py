@@ -156,8 +156,8 @@ def spread(
     step = max(1, block_size("labels", device) // width)
     for columns in _at_once(width, device):
         own = torch.empty(size, columns.stop - columns.start, device=device)
-        for rows, part, scale in zip(row_parts(own, bounds), parts, scales, strict=True):
-            rows.copy_(with_scale(part[:, columns], scale))
+        for place, part, scale in zip(row_parts(own, bounds), parts, scales, strict=True):
+            place.copy_(with_scale(part[:, columns], scale))
         relations[:, columns] = edges.by_name().apply(own)
         # An entity receives the labels of a relation from its other end, that is of its inverse.
         of_relation = of_relations[:, columns].roll(len(of_relations) // 2, 0)
