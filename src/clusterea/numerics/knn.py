@@ -368,8 +368,8 @@ def with_more(found: Neighbors, columns: Tensor, values: Tensor, ties: Pair[Tens
 def _best_of(chosen: Tensor, cosines: Tensor, ties: Pair[Tensor], k: int) -> Neighbors:
     """The k largest cosines of each row; of equal ones, those of the larger tie products."""
     # The sum of eight products of 11-bit numbers is exact in float64, in any order.
-    order = row_dots(ties.source, ties.target, chosen, are_few=True)
-    order = order.argsort(1, descending=True)
+    products = row_dots(ties.source, ties.target, chosen, are_few=True)
+    order = products.argsort(1, descending=True)
     best = cosines.gather(1, order).sort(stable=True, dim=1, descending=True)
     return Neighbors(chosen.gather(1, order.gather(1, best.indices[:, :k])), best.values[:, :k])
 
