@@ -59,7 +59,7 @@ def test_it_listens_on_loopback_only(ray_cluster: RayCluster) -> None:
     assert listening
     assert all(address.split(":")[0].endswith("0100007F") for address in listening)
     assert os.environ["RAY_AUTH_MODE"] == "token"
-    assert os.environ["RAY_oom_grace_period_s"] == "0"
+    assert os.environ["RAY_oom_grace_period_s"] == "0"  # noqa: SIM112  # Ray's own spelling
 
 
 def test_a_worker_that_is_killed(ray_cluster: RayCluster, tmp_path: Path) -> None:

@@ -24,13 +24,14 @@ from clusterea.pipeline.working_memory import (
 
 def test_numbers_of_stages_are_theirs() -> None:
     """They are copied, because the modules of the stages load torch."""
-    trust, one_to_one, knn, labels, files, cost, own = (
+    trust, one_to_one, knn, labels, propagation, files, cost, own = (
         import_module(f"clusterea.{name}")
         for name in (
             "fusion.trust",
             "matching.one_to_one",
             "numerics.knn",
             "training.label_propagation",
+            "sharded.propagation",
             "export.run_files",
             "pipeline.cost",
             "pipeline.working_memory",
@@ -40,6 +41,7 @@ def test_numbers_of_stages_are_theirs() -> None:
     assert (own.LOOKED_AT, own.COMPARED) == (trust.LOOKED_AT, trust.MOST_COMPARED)
     assert own.AT_ONCE == trust.ROWS_AT_ONCE
     assert own.SLAB == labels.SLAB
+    assert propagation.ROWS_HERE["cpu"] == own.ROWS_HERE
     assert own.WRITTEN == files.CELLS
     assert cost.OPTIMAL == one_to_one.MOST_ENTITIES
 

@@ -43,7 +43,7 @@ PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WRITTEN = 1 << 20  # cells of candidates that are sorted at a time
 NAMED_BYTES = 400  # of an entity while links and the report are written
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
-SLAB = 64  # of label propagation
+SLAB, ROWS_HERE = 64, 1 << 13  # of label propagation
 TILE_NUMBERS, SAMPLED_CELLS = 1 << 20, 1 << 18  # see `numerics.sampled_dots`
 
 
@@ -139,7 +139,8 @@ def _propagation(stage: Planned, sizes: Sizes) -> Need:
     spread = nodes * (own + sketch + 4 * 4 * SLAB) + 6 * encoder.dimension * stage.pairs
     each = 16 if sizes.on == "cpu" else 6
     usual, least = _block("labels", sizes.edges * encoder.features, sizes, each)
-    gathered = nodes * (sketch + result)
+    at_once = min(nodes, ROWS_HERE) if sizes.on == "cpu" else 0  # own labels, sums, embeddings
+    gathered = nodes * (sketch + result) + at_once * 3 * sketch
     graph = LABEL_EDGE_BYTES * sizes.edges
     return _largest(
         Need(UNION_BYTES * sizes.edges),

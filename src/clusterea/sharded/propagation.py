@@ -35,7 +35,7 @@ from clusterea.training.label_propagation import (
 )
 from clusterea.types import AlignmentTask, Pair
 
-ROWS_HERE = 1 << 15  # of a shard, where the user gives no number of shards
+ROWS_HERE = {"cpu": 1 << 13, "cuda": 1 << 15}  # of a shard, where the user gives no number
 
 
 @torch.no_grad()
@@ -66,7 +66,7 @@ def propagate(
     engine = engine or InMemory()
     device = torch.empty(0, device=device).device
     edges = engine.submit(LabelEdges.of, task.graphs, device)
-    bounds = cut(sum(task.num_entities), engine, ROWS_HERE)
+    bounds = cut(sum(task.num_entities), engine, ROWS_HERE[device.type])
     entities, relations = _sketches(engine, edges, task, config, device, bounds, progress)
     embeddings = _described(engine, edges, entities, relations, config, bounds)
     if progress:
@@ -204,7 +204,10 @@ def _described(
                 for names, slab in zip(of_sets, labels, strict=True)
             ]
             found = engine.get([engine.submit(described, itself, shard, sums)])[0]
+            del sums  # before the result takes memory
+            shard.clear()
             result[cut_here[0] : cut_here[1]] = found
+            del found
         return result
     by_slab = [
         engine.submit_parts(
