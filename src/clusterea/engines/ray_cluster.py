@@ -46,11 +46,14 @@ POLL = 0.5  # seconds between two looks at the results that are there
 _LOOPBACK = ("127.", "::1", "localhost")
 _ADVICE = " Does a cluster run there, and is its token in RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token?"
 _LONGEST_FOLDER = 40  # characters; the path of a Unix socket in it may have 107
-# Ray listens on all interfaces of a machine that may be part of a cluster. This is a setting for
-# macOS and Windows, but Linux follows it too: then it listens on loopback only.
-_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-# Where all shared memory is in use, Ray would wait 2 s, each time, before it takes a file instead.
-_AT_ONCE = {"RAY_oom_grace_period_s": "0"}
+# For a Ray that is started here. It listens on all interfaces of a machine that may be part of a
+# cluster. The first is a setting for macOS and Windows, but Linux follows it too: then it listens
+# on loopback only.
+_ALONE = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Where all shared memory is in use, Ray would wait 2 s each time before it takes a file.
+    "RAY_oom_grace_period_s": "0",
+}
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # with another value it warns
@@ -165,7 +168,7 @@ class RayCluster:
         """Ray, connected."""
         logging.getLogger("ray").setLevel(logging.ERROR)  # `ray.init` does it too late
         if address is None:
-            self._end.enter_context(_environment({**_QUIET, **_ALONE, **_AT_ONCE, **_new_token()}))
+            self._end.enter_context(_environment({**_QUIET, **_ALONE, **_new_token()}))
         else:
             self._end.enter_context(_environment(_QUIET))
         ray = _imported()

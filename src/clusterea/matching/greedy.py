@@ -11,7 +11,7 @@ from clusterea.matching.mutual import mutual
 FEW = 1 << 17  # up to so many cells, a loop is faster than rounds of tensor operations
 PROGRESS = 0.97  # if a round leaves more than this share of the cells, a loop is faster
 MANY = 1 << 23  # up to so many, some 60 bytes each
-PATIENCE = 10  # slow rounds in a row, after which a loop takes more than these too
+PATIENCE = 10  # slow rounds in a row, after which a loop takes more than `MANY` too
 
 
 def greedy(cells: OpenCells) -> Cells:

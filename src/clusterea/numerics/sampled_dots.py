@@ -20,9 +20,9 @@ TILE_NUMBERS = 1 << 20  # of the other side at a time: 8 MB
 _HOST = torch.device("cpu")
 
 
-def rows_at_once(dim: int, width: int) -> int:
-    """How many rows are turned into float64 at a time."""
-    return max(1, min(block_size("sampled rows", _HOST) // max(dim, 1), CELLS // max(width, 1)))
+def rows_at_once(dim: int, width: int, numbers: int) -> int:
+    """How many rows are turned into float64 at a time: at most so many numbers."""
+    return max(1, min(numbers // max(dim, 1), CELLS // max(width, 1)))
 
 
 def suits(others: int, dim: int, width: int) -> bool:
@@ -30,8 +30,7 @@ def suits(others: int, dim: int, width: int) -> bool:
 
     It does not depend on the number of rows, nor on free memory: sums would round otherwise.
     """
-    at_once = min(BLOCK_SIZES["sampled rows"]["cpu"] // max(dim, 1), CELLS // max(width, 1))
-    return others <= max(1, at_once) * width
+    return others <= rows_at_once(dim, width, BLOCK_SIZES["sampled rows"]["cpu"]) * width
 
 
 def sampled_dots(rows: Tensor, others: Rows, columns: Tensor, wanted: Tensor) -> Tensor:
@@ -48,7 +47,7 @@ def sampled_dots(rows: Tensor, others: Rows, columns: Tensor, wanted: Tensor) ->
     count, width = columns.shape
     dim = rows.shape[1]
     dots = torch.zeros(count, width, dtype=torch.float64)
-    step = min(count, rows_at_once(dim, width))
+    step = min(count, rows_at_once(dim, width, block_size("sampled rows", _HOST)))
     high = max(1, min(len(others), TILE_NUMBERS // max(dim, 1)))
     own, tile = (torch.empty(size, dim, dtype=torch.float64) for size in (step, high))
     for start in range(0, count, step):
