@@ -1,14 +1,16 @@
-"""`give_back`."""
+"""`give_back` and `keep_freed`."""
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from clusterea.freed_memory import give_back
+from clusterea.freed_memory import give_back, keep_freed
 
 MEGABYTE = 10**6
 
@@ -44,3 +46,23 @@ def test_large_pieces_go_back_at_once() -> None:
     del pieces
     assert private_bytes() < before - 15 * large
     assert all(len(piece) == 50_000 for piece in kept)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells private memory")
+def test_kept_memory_is_used_again_and_goes_back_in_the_end() -> None:
+    large, pages = 100 * MEGABYTE, 100 * MEGABYTE // resource.getpagesize()
+    give_back()
+    before = private_bytes()
+
+    def faults() -> int:
+        start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for step in range(1, 6):
+            torch.ones(large - step * MEGABYTE, dtype=torch.uint8)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
+
+    with keep_freed():
+        torch.ones(large, dtype=torch.uint8)
+        assert private_bytes() > before + large / 2
+        assert faults() < pages / 2
+    assert private_bytes() < before + large / 2
+    assert faults() > 4 * pages

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clusterea.config import TrainingConfig
 from clusterea.errors import InputError
+from clusterea.freed_memory import keep_freed
 from clusterea.graph.common_structure import no_common_edges, too_many_twins
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
 from clusterea.graph.union import UnionGraph, union
@@ -84,10 +85,11 @@ def train(
         except (KeyError, ValueError, RuntimeError, TypeError):  # it belongs to another config
             checkpoints.reject()
             trainer = Trainer(task, config, torch.device(device))
-    for epoch in range(done, config.epochs):
-        trainer.run_epoch(epoch, progress)
-        if checkpoints is not None:
-            checkpoints.save(trainer.state(epoch + 1))
+    with keep_freed():
+        for epoch in range(done, config.epochs):
+            trainer.run_epoch(epoch, progress)
+            if checkpoints is not None:
+                checkpoints.save(trainer.state(epoch + 1))
     return trainer.embeddings()
 
 
