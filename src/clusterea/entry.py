@@ -5,6 +5,7 @@ At any time, Ctrl-C or SIGTERM ends a command with one line and exit code 130 or
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+RARELY = 1000  # instead of 10: how often the younger objects are looked through before all are
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
     """Runs the command line."""
     _handle(_leave)  # nothing is written during imports, so there is nothing to clean up
+    # Looking through all objects for garbage takes long after an import, which makes none.
+    gc.set_threshold(*gc.get_threshold()[:2], RARELY)
     from clusterea.cli import main as run
 
     is_stopped = False
@@ -50,6 +54,7 @@ def main() -> None:
         run()
     finally:
         _handle(signal.SIG_IGN)  # a signal during shutdown would print a traceback
+        gc.freeze()  # or Python would look through all objects once more before it ends
 
 
 def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
