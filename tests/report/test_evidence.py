@@ -125,6 +125,8 @@ def test_it_agrees_with_looking_at_every_pair(run: tuple[AlignmentTask, Alignmen
     index = EvidenceIndex(task, alignment)
     for source in range(task.graphs.source.num_entities):
         for target in range(task.graphs.target.num_entities):
+            alone = EvidenceIndex(task, alignment, np.array([[source, target]]))
+            assert alone.evidence(source, target) == index.evidence(source, target)
             near = Pair(
                 slow_steps(task.graphs.source.triples, source),
                 slow_steps(task.graphs.target.triples, target),

@@ -143,12 +143,13 @@ def _matches(
     drawn: Sequence[tuple[int, Drawn]],
     limit: int,
 ) -> tuple[Match, ...]:
-    index = EvidenceIndex(benchmark.task, alignment)
+    links: IntArray = alignment.links.cpu().numpy()
+    index = EvidenceIndex(benchmark.task, alignment, links[[link for link, _ in drawn]])
     names, relation_names = benchmark.names, benchmark.relation_names
     truths = dict(benchmark.test_links.tolist())
 
     def match(link: int, kind: Drawn) -> Match:
-        source, target = alignment.links[link].tolist()
+        source, target = links[link].tolist()
         found = index.evidence(source, target, limit=limit)
         verdict = UNKNOWN if correctness is None else int(correctness[link])
         truth = truths.get(source) if verdict == WRONG else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -55,13 +55,25 @@ class Evidence:
 
 
 class EvidenceIndex:
-    """Finds the evidence for any match in time proportional to the two entities' degrees.
+    """Finds the evidence for a match in time proportional to the two entities' degrees.
 
-    Building it sorts the triples of both graphs once.
+    Building it sorts the triples of both graphs once: all, or those of some entities.
     """
 
-    def __init__(self, task: AlignmentTask, alignment: Alignment) -> None:
-        self._neighborhoods = task.graphs.map(_Neighborhoods)
+    def __init__(
+        self, task: AlignmentTask, alignment: Alignment, asked: IntArray | None = None
+    ) -> None:
+        """Makes the index.
+
+        Args:
+            task: The graphs and the seeds.
+            alignment: The links.
+            asked: (n, 2): the only matches that will be asked for. Default: any.
+        """
+        graphs = task.graphs
+        if asked is not None:
+            graphs = graphs.zip(Pair(*asked.T)).map(lambda side: _around(*side))
+        self._neighborhoods = graphs.map(_Neighborhoods)
         self._counterparts = _Counterparts(task, alignment)
         self._tie_keys = task.tie_keys
 
@@ -102,8 +114,16 @@ def evidence(
     limit: int | None = None,
 ) -> list[Support[int]]:
     """The supports of one match, strongest first. For many matches, use `EvidenceIndex`."""
-    found = EvidenceIndex(task, alignment).evidence(source_entity, target_entity, limit=limit)
-    return list(found.supports)
+    index = EvidenceIndex(task, alignment, np.array([[source_entity, target_entity]]))
+    return list(index.evidence(source_entity, target_entity, limit=limit).supports)
+
+
+def _around(graph: KnowledgeGraph, entities: IntArray) -> KnowledgeGraph:
+    """The graph with the triples of these entities alone."""
+    is_asked = np.zeros(graph.num_entities, dtype=bool)
+    is_asked[entities[(entities >= 0) & (entities < graph.num_entities)]] = True  # else an error
+    kept = is_asked[graph.heads] | is_asked[graph.tails]
+    return replace(graph, triples=graph.triples[kept])
 
 
 class _Neighborhoods:

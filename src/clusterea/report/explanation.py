@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from clusterea.report.evidence import Evidence, EvidenceIndex, Step, Support
 from clusterea.report.lookup import find_entity
 from clusterea.report.readable import confidence, labeled, listed
@@ -218,7 +220,7 @@ def explained(
             )
             answers.append(Unlinked(side, number, options))
     if pairs:
-        index = EvidenceIndex(task, given)
+        index = EvidenceIndex(task, given, np.array([pair[:2] for pair in pairs]))
         answers += [
             Linked(source, target, confidence, index.evidence(source, target, limit=limit), grounds)
             for source, target, confidence, grounds in pairs
