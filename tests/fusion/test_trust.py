@@ -306,6 +306,12 @@ class TestSurestPairs:
             surest_pairs([STRUCTURE], [1.0], every()),
         )
 
+    def test_in_half_precision(self) -> None:
+        half = STRUCTURE.map(Tensor.half)
+        found = surest_pairs([half, half], [0.3, 0.7], every())
+        exact = half.map(Tensor.float)
+        assert torch.equal(found, surest_pairs([exact, exact], [0.3, 0.7], every()))
+
     def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = surest_pairs([STRUCTURE], [1.0], every())
         for rows in (1, 7, 499):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from small_runs import (
     CPU,
@@ -31,7 +32,7 @@ import clusterea.pipeline.cuts
 import clusterea.samplers
 import clusterea.sharded
 import clusterea.training
-from clusterea.config import config_with
+from clusterea.config import Config, config_with
 from clusterea.errors import InputError
 from clusterea.graph.metis import RunningMetis, begin
 from clusterea.pipeline import AlignmentResult, Stage, align, fits, num_held_out
@@ -355,6 +356,23 @@ class TestRounds:
             models.append(sorted(workspace.recipe(key)["config"]["model"] for key in encoders))
         labels, trained = ["label-propagation"], ["dual-amn"]
         assert sorted(models) == [2 * trained + 2 * labels, labels, 2 * labels]
+
+    @pytest.mark.parametrize("config", [quick(), in_rounds()], ids=["mini-batches", "rounds"])
+    def test_embeddings_may_be_half_precision(
+        self, config: Config, many: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As those that a GPU makes are."""
+        place = "clusterea.training.inference.vector_type"
+        monkeypatch.setattr(place, lambda device: torch.float16)
+        half = align(many.task, config, CPU, workspace=Workspace(tmp_path))
+        assert half.embeddings.source.dtype == torch.float16
+        assert_same(half, align(many.task, config, CPU, workspace=Workspace(tmp_path)))
+        monkeypatch.undo()
+        found, wanted = (
+            {tuple(link) for link in each.alignment.links.tolist()}
+            for each in (half, align(many.task, config, CPU))
+        )
+        assert len(found & wanted) > 0.9 * len(found | wanted)
 
     def test_two_trained_rounds_count_the_same(self, many: Benchmark, tmp_path: Path) -> None:
         """The embeddings of both are fused, those of the rounds before are not."""

@@ -259,7 +259,7 @@ class TestExpected:
         config = settings(model="names")
         assert widths(config, seeded.task) == [256]
         assert expected_memory(seeded.task, config, CPU).host > 0
-        assert expected_disk(seeded, config) > 4 * 256 * sum(seeded.task.num_entities)
+        assert expected_disk(seeded, config, CPU) > 4 * 256 * sum(seeded.task.num_entities)
 
     @pytest.mark.parametrize("seeds", ["--seeds-share=0.3", "--seeds-from=names"])
     def test_on_the_command_line(
@@ -578,7 +578,7 @@ class TestFolder:
             file.stat().st_size for kind in kinds for file in place.glob(f"{kind}-*/*.safetensors")
         )
         bare = replace(first.named, task=replace(first.task, names=None))
-        with_names, without = (expected_disk(each, QUICK) for each in (first.named, bare))
+        with_names, without = (expected_disk(each, QUICK, CPU) for each in (first.named, bare))
         assert with_names > without
         assert taken / 2 < with_names < 5 * taken
 

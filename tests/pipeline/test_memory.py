@@ -148,7 +148,7 @@ class TestExpectedDisk:
         small = benchmark(entities, share=share)
         run_in_folder(Workspace(tmp_path), small, config, CPU, Silent())
         taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
-        assert taken / 1.5 < expected_disk(small, config) < 1.5 * taken
+        assert taken / 1.5 < expected_disk(small, config, CPU) < 1.5 * taken
 
     def test_structural_entities_have_no_candidates(self) -> None:
         whole = benchmark((300, 250))
@@ -157,7 +157,7 @@ class TestExpectedDisk:
             whole, task=replace(whole.task, structural=Pair(lone[:0], lone)), test_links=NO_LINKS
         )
         config = quick("fusion.candidates=100", samplers=[])
-        assert expected_disk(whole, config) - expected_disk(fewer, config) == 8 * 100 * 40
+        assert expected_disk(whole, config, CPU) - expected_disk(fewer, config, CPU) == 8 * 100 * 40
 
 
 class TestExpected:

@@ -116,6 +116,14 @@ def test_every_entity_is_in_exactly_one_mini_batch(
 
 
 @every_sampler
+def test_embeddings_may_be_half_precision(name: str) -> None:
+    task, embeddings = unrelated()
+    half = embeddings.map(Tensor.half)
+    found = sample(name, task, half, settings())
+    assert same(found, sample(name, task, half.map(Tensor.float), settings()))
+
+
+@every_sampler
 class TestRepeats:
     def test_and_leaves_that_state_alone(self, name: str) -> None:
         task, embeddings = unrelated()

@@ -28,7 +28,8 @@ def unrelated_pair() -> AlignmentTask:
 def hits_at_1(embeddings: Pair[Tensor], links: IntArray) -> float:
     """The share of links whose target is the nearest of all linked targets."""
     source, target = (
-        side[torch.from_numpy(ids.copy())] for side, ids in zip(embeddings, links.T, strict=True)
+        side[torch.from_numpy(ids.copy())].float()
+        for side, ids in zip(embeddings, links.T, strict=True)
     )
     best = (source @ target.T).argmax(1)
     return float((best == torch.arange(len(links))).double().mean())

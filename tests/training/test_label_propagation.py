@@ -400,8 +400,8 @@ class TestGpu:
         config = quick(rounds=rounds, dimension=256, features=512)
         here, there = (propagate(small, config, device=device) for device in ("cpu", "cuda"))
         assert there.source.device.type == "cpu"
-        assert there.source.dtype == torch.float32
-        assert_near(there, here, 1e-3)
+        assert there.source.dtype == torch.float16
+        assert_near(there.map(Tensor.float), here, 1e-3)
 
     def test_learns_a_planted_alignment(self, planted: tuple[AlignmentTask, IntArray]) -> None:
         task, links = planted
@@ -412,4 +412,5 @@ class TestGpu:
         ids = np.arange(200_000)
         task = AlignmentTask(Pair(star, star), np.stack([ids, ids], 1))
         found = propagate(task, quick(), device="cuda")
-        torch.testing.assert_close(found.source.norm(dim=1), torch.ones(200_000))
+        lengths = found.source.float().norm(dim=1)
+        torch.testing.assert_close(lengths, torch.ones(200_000), rtol=0, atol=1e-3)

@@ -79,7 +79,7 @@ def plan(
         f"Matching   {config.matching.method}{_calibration(task, config)}",
         f"Expected   {_memory(expected.host, expected.gpu)}, {_time(task, config, device)}",
     ]
-    lines.append(f"Disk       about {readable_size(expected_disk(benchmark, config))}")
+    lines.append(f"Disk       about {readable_size(expected_disk(benchmark, config, device))}")
     return escape("\n".join(lines))
 
 
@@ -97,7 +97,7 @@ def shortages(
     With a limit on memory, a run that does not fit is refused; no warning is needed.
     """
     found = []
-    if expected_disk(benchmark, config) > free_space(out):
+    if expected_disk(benchmark, config, device) > free_space(out):
         free_disk = readable_size(free_space(out))
         found.append(f"The disk of {out} has {free_disk} free, which may be too little.")
     needed = expected_memory(benchmark.task, config, device, shards).on(device)
@@ -199,7 +199,7 @@ def described_plan(
             "gpu_bytes": expected.gpu,
             "worker_bytes": None if units is None else units.worker,
             "exchanged_bytes": None if units is None else units.exchanged,
-            "disk_bytes": expected_disk(benchmark, config),
+            "disk_bytes": expected_disk(benchmark, config, device),
             "seconds": round(_seconds(task, config, device), 1),
         },
         "config": config.to_dict(),

@@ -281,7 +281,8 @@ def _nearest(
 
     def vectors(tables: Sequence[Tensor], ids: Tensor) -> Tensor:
         parts = zip(tables, shares, strict=True)
-        return torch.cat([(share**0.5 * rows[ids]).to(device) for rows, share in parts], dim=1)
+        chosen = [share**0.5 * rows[ids].to(device).float() for rows, share in parts]
+        return torch.cat(chosen, dim=1)
 
     own = vectors([each.source for each in encodings], rows)
     best = torch.full((len(rows), 2), -2.0, device=device)

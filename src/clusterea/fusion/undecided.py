@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from clusterea.numerics.products import vector_type
 from clusterea.numerics.rows import Rows
 from clusterea.numerics.ties import mixed
 from clusterea.types import NO_ENTITIES, IntArray, Pair
@@ -32,7 +33,7 @@ class VectorTable:
 
     def rows(self, entities: Tensor) -> Tensor:
         """(entities, sum of widths) on the device: float32, or float16 on a GPU."""
-        kind = torch.float16 if self.device.type == "cuda" else torch.float32
+        kind = vector_type(self.device)
         vectors = torch.empty(len(entities), sum(self.widths), dtype=kind, device=self.device)
         parts = torch.split(vectors, self.widths, dim=1)
         of_structure = len(self.tables) - self.num_contents
@@ -41,7 +42,7 @@ class VectorTable:
         ):
             for start in range(0, len(entities), ROWS_AT_ONCE):
                 chosen = entities[start : start + ROWS_AT_ONCE].to(rows.device)
-                moved = rows.index_select(0, chosen).to(self.device)
+                moved = rows.index_select(0, chosen).to(self.device).float()  # from either
                 if self.own is not None and share and encoder < of_structure:
                     own = self.own[chosen.cpu(), encoder] / share
                     moved = moved * own.unsqueeze(1).to(moved)

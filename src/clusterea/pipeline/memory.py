@@ -154,6 +154,7 @@ def expected_memory(
     if device.type == "cpu" and config.has_trained:
         base += TRAINING_BYTES
     host, gpu = [Need(base)], [Need(0)]
+    content_width = sum(content_widths(config, task))
     parts = shards if shards is not None and device.type == "cpu" else 1
     is_cut = parts > 1
     if is_cut:
@@ -163,12 +164,14 @@ def expected_memory(
             continue
         taken = working_memory(stage, sizes)
         taken = Need(*(int(SLACK * each) for each in (taken.fixed, taken.usual, taken.least)))
-        vectors = 0 if is_cut else 4 * stage.held * sizes.entities
+        contents = min(content_width, stage.held)  # of names and features, at most
+        vectors = sizes.number * (stage.held - contents) + 4 * contents
+        vectors *= 0 if is_cut else sizes.entities
         held = vectors + (0 if is_cut else SIMILARITY_BYTES * stage.similarities * cells)
         if device.type == "cpu":
             host.append(replace(taken, fixed=base + held + taken.fixed))
         else:
-            made = 4 * (stage.structure or stage.contents) * sizes.entities
+            made = (sizes.number * stage.structure or 4 * stage.contents) * sizes.entities
             host.append(Need(base + held + max(made, SIMILARITY_BYTES * 2 * cells)))
             gpu.append(replace(taken, fixed=GPU_BYTES + taken.fixed))
     return Expected(
@@ -232,7 +235,7 @@ def _check(needed: int, allowed: int, device: torch.device) -> None:
         )
 
 
-def expected_disk(benchmark: Benchmark, config: Config) -> int:
+def expected_disk(benchmark: Benchmark, config: Config, device: torch.device) -> int:
     """The bytes that a run's folder is likely to take."""
     from clusterea.models import output_width
 
@@ -243,7 +246,8 @@ def expected_disk(benchmark: Benchmark, config: Config) -> int:
     data = 24 * triples + 8 * entities + names // 2  # Parquet halves the names
     num_fits = len(num_held_out(task, config))
     passes = Rounds.of(task, config).passes()
-    embeddings = num_fits * 4 * entities * sum(map(output_width, encodings(passes)))
+    width = Sizes(task, config, device.type).number * sum(map(output_width, encodings(passes)))
+    embeddings = num_fits * entities * width
     translated = (
         config.names.dimensions if task.names is not None and config.names.translates else 0
     )  # anew in each pass

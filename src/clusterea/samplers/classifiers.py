@@ -54,7 +54,7 @@ def softmax(
         optimizer.step()
 
     def label(rows: Tensor) -> Tensor:
-        return torch.addmm(second_bias, hidden(rows.to(device)), second).log_softmax(1)
+        return torch.addmm(second_bias, hidden(rows.to(device).float()), second).log_softmax(1)
 
     return _in_blocks(label, classes, device)
 
@@ -89,7 +89,7 @@ def xgboost(
 
     def label(rows: Tensor) -> Tensor:
         result = torch.full((len(rows), classes), -torch.inf, device=device)
-        likely = model.predict(DMatrix(rows.cpu().numpy()))
+        likely = model.predict(DMatrix(rows.cpu().float().numpy()))
         result[:, present] = torch.from_numpy(likely).to(device).log()
         return result
 

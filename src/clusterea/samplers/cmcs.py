@@ -29,8 +29,8 @@ def cmcs(
     classify = find_classifier(config.classifier)
     seeds = torch.from_numpy(task.seeds.copy())
     known = Pair(
-        embeddings.source[seeds[:, 0]].to(resources.device),
-        embeddings.target[seeds[:, 1]].to(resources.device),
+        embeddings.source[seeds[:, 0]].to(resources.device).float(),
+        embeddings.target[seeds[:, 1]].to(resources.device).float(),
     )
     clusters = kmeans(
         torch.cat([standardized(side) for side in known], dim=1),

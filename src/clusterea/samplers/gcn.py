@@ -52,7 +52,7 @@ def classify_nodes(
     if len(known) == 0:
         return torch.zeros(graph.num_entities, classes, device=device)
     adjacency = weighted_adjacency(graph).to(device)
-    features = features.to(device)  # they are read twice, by columns
+    features = features.to(device).float()  # they are read twice, by columns
     known, labels = known.to(device), labels.to(device)
     outer, heard = adjacency.select(known).compact()
     inner = _product(adjacency.select(heard), features)

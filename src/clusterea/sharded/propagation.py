@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.engines import Engine, InMemory, Ref
 from clusterea.errors import InputError
+from clusterea.numerics.products import vector_type
 from clusterea.seeding import generator
 from clusterea.sharded.shards import cut
 from clusterea.training import EncoderProgress
@@ -194,7 +195,7 @@ def _described(
     for number, ref in enumerate(sketches):
         own.append(engine.submit_parts(len(slabs), sketch_parts, ref, width))
         sketches[number] = None
-    result = engine.empty([bounds[-1], config.features], torch.float32)
+    result = engine.empty([bounds[-1], config.features], vector_type(relations.device))
     if engine.is_here:
         labels = _by_slab(engine, own, bounds)
         for number, shard in enumerate(own):

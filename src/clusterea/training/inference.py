@@ -12,6 +12,7 @@ from clusterea.graph.expansion import incidence, whole_block
 from clusterea.graph.union import UnionGraph
 from clusterea.models import Encoder
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.products import vector_type
 from clusterea.training.node_runs import fill, node_runs
 
 NODE_COPIES = 8  # of a node's output that are in memory at a time
@@ -26,6 +27,8 @@ def embed(
     edges_per_block: int | None = None,
 ) -> Tensor | None:
     """(nodes, output dim) on the host, rows of unit length; None if any value is not finite.
+
+    They are float16 if they were computed on a GPU (`vector_type`).
 
     A layer is computed for all nodes before the next, so nothing is computed twice. The states of
     all layers but the last stay on the device; apart from them, memory grows with a block's edges.
@@ -69,7 +72,7 @@ def embed(
     def checked(start: int, stop: int) -> Tensor:
         part = output(start, stop)
         finite.logical_and_(part.isfinite().all())
-        return part
+        return part.to(vector_type(device))
 
     everyone = fill(runs, checked, torch.device("cpu"))
     return everyone if bool(finite) else None

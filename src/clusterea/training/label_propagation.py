@@ -30,7 +30,7 @@ from clusterea.config import PropagationConfig
 from clusterea.graph.compact_union import CompactUnion
 from clusterea.numerics.block_sizes import block_size
 from clusterea.numerics.index_types import as_index, index_type
-from clusterea.numerics.products import linear
+from clusterea.numerics.products import linear, vector_type
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.segments import lengths, offsets_of, segment_sum
 from clusterea.numerics.sparse_matmul import SparseMatrix
@@ -126,7 +126,7 @@ def first_labels(
         bounds: Where the shards of nodes begin, and where the last one ends.
     """
     device = ends.device
-    kind = torch.float16 if device.type == "cuda" else torch.float32
+    kind = vector_type(device)
     labels = torch.zeros(bounds[-1], signs.shape[1], dtype=kind, device=device)
     labels[ends[:, 0]] = labels[ends[:, 1]] = (signs * 2 - 1).to(device, kind) / scale
     return row_parts(labels, bounds)
@@ -321,14 +321,15 @@ def heard(
 
 
 def described(itself: Tensor, own: Sequence[Tensor], sums: Sequence[Tensor]) -> Tensor:
-    """(rows, features) float32 of unit length: the embeddings of a shard of rows.
+    """(rows, features) of unit length, in `vector_type`: the embeddings of a shard of rows.
 
     Args:
         itself: (features,): the relation of an entity to itself.
         own: (rows, …): the labels of these rows, some features each.
         sums: From `heard`, likewise.
     """
-    result = torch.empty(len(own[0]), len(itself), device=itself.device)
+    device = itself.device
+    result = torch.empty(len(own[0]), len(itself), dtype=vector_type(device), device=device)
     tile = CPU_TILE if itself.device.type == "cpu" else GPU_TILE
     for start in range(0, len(result), tile):
         rows = slice(start, start + tile)

@@ -65,8 +65,9 @@ def train(
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
-    (GCN-Align may give an entity zeros.) On a CPU, the same config and number of threads give the
-    same bytes, also after a resume. On a GPU the order of sums varies; results agree within 0.01.
+    (GCN-Align may give an entity zeros.) They are float32, or float16 from a GPU. On a CPU, the
+    same config and number of threads give the same bytes, also after a resume. On a GPU the order
+    of sums varies; results agree within 0.01.
 
     Args:
         task: Two graphs and the seeds.
@@ -170,7 +171,8 @@ class Trainer:
         seeds = torch.from_numpy(self._task.seeds[:MOST_CHECKED].copy())
         if len(seeds) < LEAST_CHECKED:
             return
-        source, target = embeddings.source[seeds[:, 0]], embeddings.target[seeds[:, 1]]
+        source = embeddings.source[seeds[:, 0]].float()
+        target = embeddings.target[seeds[:, 1]].float()
         gains = (source * target).sum(1) - (source * target.roll(1, 0)).sum(1)
         if float(gains.mean()) <= 3 * float(gains.std()) / len(seeds) ** 0.5:
             what = "the two ends of the seeds are no nearer to each other than to other entities"
