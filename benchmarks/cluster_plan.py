@@ -236,7 +236,7 @@ def _propagation(size: Size, machines: Machines, shards: int) -> list[Stage]:
 
 
 def _fusion(size: Size, machines: Machines, shards: int) -> list[Stage]:
-    config, of_graph = size.config.fusion.on("cpu"), graph_bytes()
+    config, of_graph = size.config.fusion, graph_bytes()
     width, rows = size.config.propagation.features, size.rows
     vectors = 4 * width * rows
     lists, source, target = num_lists(rows), *size.free

@@ -58,10 +58,11 @@ def test_approximate_search_finds_the_same_where_it_looks_everywhere() -> None:
         assert torch.equal(side[0].values, side[1].values)
 
 
-def test_a_gpu_searches_exactly() -> None:
+def test_a_gpu_searches_exactly_up_to_a_size() -> None:
     config = quick(search="approximate")
-    assert config.on("cpu") == config
-    assert config.on("cuda") == quick(search="exact")
+    assert config.on("cpu", (1000, 1000)) == config
+    assert config.on("cuda", (2_000_000, 2_000_000)) == quick(search="exact")
+    assert config.on("cuda", (2_000_000, 3_000_000)) == config
 
 
 # -- cuts ----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def plan(
     from clusterea.report.readable import seeds_origin
 
     task, sampling = benchmark.task, config.sampling
-    fusion = config.fusion.on(device.type)
+    fusion = config.fusion.on(device.type, task.num_undecided)
     source, target = task.graphs
     expected = expected_memory(task, config, device, engine.get("shards")).within(device, allowed)
     lines = [

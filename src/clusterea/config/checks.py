@@ -31,6 +31,12 @@ def check_positive(name: str, value: float) -> None:
         raise InputError(f"{name} must be a number in (0, inf). Got {value} instead.")
 
 
+def check_share(name: str, value: float) -> None:
+    """Raises unless `value` is above zero and at most one."""
+    if not 0 < value <= 1:
+        raise InputError(f"{name} must be a number in (0, 1]. Got {value} instead.")
+
+
 def check_bounds(least: float, top: int | None = None) -> None:
     """Refuses values of `--min-confidence` and `--top` that make no sense."""
     if not 0 <= least <= 1:

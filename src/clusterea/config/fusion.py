@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from typing import Any, Literal
 
-from clusterea.config.checks import check_choice, check_least, check_not_negative, check_positive
+from clusterea.config.checks import (
+    check_choice,
+    check_least,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
 from clusterea.errors import InputError
 
 Outside = Literal["none", "best", "neighbors"]
 Search = Literal["exact", "approximate"]
+EXACT_CELLS = 5e12  # products that a GPU computes all of: about 20 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +39,13 @@ class FusionConfig:
     support_faint: float = 1e-6  # pairs with a smaller Sinkhorn value join in the last round only
     support_alone: float = 1e-3  # least chance of an entity to have no partner
     support_shared: float = 1e-3  # least number of edges that relation agreement is a share of
-    search: Search = "exact"  # of nearest neighbors; approximate: on a CPU only, a GPU is exact
-    search_compared: int = 65536  # approximate: least entities that one is compared with
+    search: Search = "exact"  # of nearest neighbors; a GPU is exact up to `EXACT_CELLS`
+    search_compared: int = 65536  # approximate, on a CPU: least entities that one is compared with
+    search_recall: float = 0.975  # approximate, on a GPU: share of the neighbors to find
     search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
     search_rounds: int = 10  # approximate: k-means rounds of the list centers
-    search_joined: int = 50  # approximate: most further pairs of an entity, from a join; 0: none
-    search_hub: int = 100_000  # approximate: most pairs of neighbors that two partners may add
+    search_joined: int = 50  # approximate, on a CPU: most further pairs of an entity, from a join
+    search_hub: int = 100_000  # approximate, on a CPU: most pairs that two partners add
     seed: int = 0  # of the order of ties
 
     def __post_init__(self) -> None:
@@ -60,12 +70,17 @@ class FusionConfig:
             check_least(name, getattr(self, name), 0)
         for name in ("sinkhorn_temperature", "support_unit", "support_alone", "support_shared"):
             check_positive(name, getattr(self, name))
+        check_share("search_recall", self.search_recall)
         for name in ("support_weight", "support_least", "support_faint"):
             check_not_negative(name, getattr(self, name))
 
-    def on(self, device_type: str) -> FusionConfig:
-        """The settings that are really used on a device (cpu, cuda): a GPU searches exactly."""
-        return self if device_type == "cpu" else replace(self, search="exact")
+    def on(self, device_type: str, sizes: Iterable[int]) -> FusionConfig:
+        """The settings that are really used on a device (cpu, cuda) for so many entities a side.
+
+        A GPU searches exactly where that takes a few seconds.
+        """
+        is_exact = device_type != "cpu" and prod(sizes) <= EXACT_CELLS
+        return replace(self, search="exact") if is_exact else self
 
     def recipe(self) -> dict[str, Any]:
         """The fields that the result depends on: all of them."""

@@ -17,12 +17,14 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size, fitting_size
 from clusterea.numerics.blocks import CLOSE, block_product
+from clusterea.numerics.products import has_triton, vector_type
 from clusterea.numerics.rows import TILE, Rows, as_rows
 from clusterea.numerics.sampled_dots import sampled_dots, suits
 from clusterea.numerics.ties import DIMENSIONS, SCALE, as_dimensions
 from clusterea.types import Pair
 
 CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
+ALIGNED = {"cpu": 8, "cuda": 16}  # a product is faster where dimensions are a multiple of it
 GROUP = 64  # most cells of a group; blocks are padded to a multiple of it
 WHOLE = 40  # up to so many rows for each column wanted, products with all rows are faster
 SPARE = 16  # cells kept beyond k, because products are rounded and contain tie vectors
@@ -304,8 +306,8 @@ def extended(side: Rows, begin: int, count: int, ties: Tensor) -> Tensor:
         ties: (all rows, DIMENSIONS).
     """
     count, dim = min(count, len(side) - begin), side.shape[1]
-    kind = torch.float16 if ties.device.type == "cuda" else torch.float32
-    aligned = dim + DIMENSIONS + -dim % 8  # a multiple of 8 is faster
+    aligned = dim + DIMENSIONS + -(dim + DIMENSIONS) % ALIGNED[ties.device.type]
+    kind = vector_type(ties.device)
     result = torch.empty(_padded(count), aligned, dtype=kind, device=ties.device)
     result[:, dim:] = 0
     result[count:] = 0
@@ -392,6 +394,10 @@ def row_dots(
     dots = torch.empty(count, width, dtype=torch.float64, device=columns.device)
     if not width:
         return dots
+    if has_triton(columns.device):
+        from clusterea.numerics.dot_kernel import chosen_dots
+
+        return chosen_dots(rows.to(columns.device), others.whole(), columns)
     # To turn a row of `others` into float64 takes about as long as a product.
     is_sampled = not are_few and suits(*others.shape, width)
     if columns.device.type == "cpu" and is_sampled:

@@ -22,6 +22,7 @@ from clusterea.numerics.ties import as_dimensions
 from clusterea.types import Pair
 
 GROUP = 32  # cells of a group
+GPU_TILE = 1 << 16  # rows of one product on a GPU
 
 
 def recall(approximate: Nearest, exact: Nearest) -> Pair[float]:
@@ -194,10 +195,12 @@ def list_centers(points: Tensor, count: int, rounds: int) -> Tensor:
         count: How many; fewer if there are fewer points.
         rounds: Of k-means.
     """
+    points = points.float()
     centers = points[:: max(1, len(points) // count)][:count].clone()
     for _ in range(rounds):
         labels = list_labels(points, centers)
-        sums = torch.zeros(len(centers) + 1, centers.shape[1]).index_add_(0, labels, points)[:-1]
+        sums = centers.new_zeros(len(centers) + 1, centers.shape[1])
+        sums = sums.index_add_(0, labels, points)[:-1]
         # The center of an empty list stays where it is.
         centers = torch.where(sums.any(1, keepdim=True), normalize(sums, dim=1), centers)
     return centers
@@ -212,5 +215,6 @@ def list_labels(rows: Tensor, centers: Tensor) -> Tensor:
     """(rows,) int64: the list of each row, that of the nearest center; the last for zeros."""
     if not bool(rows.isfinite().all()):
         raise ValueError("embeddings must be finite.")
-    labels = [linear(part, centers).argmax(1) for part in torch.split(rows, TILE)]
+    step = TILE if rows.device.type == "cpu" else GPU_TILE
+    labels = [linear(part.float(), centers).argmax(1) for part in torch.split(rows, step)]
     return torch.where(rows.any(1), torch.cat(labels), len(centers))

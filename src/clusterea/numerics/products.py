@@ -1,9 +1,11 @@
 """`linear`: a dense matrix product in float32, by the faster of a CPU's two libraries.
 
-And `vector_type`: what the vectors of many entities are kept in.
+And what is known of devices: `vector_type` is what the vectors of many entities are kept in.
 """
 
 from __future__ import annotations
+
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -20,6 +22,13 @@ def vector_type(device: torch.device) -> torch.dtype:
     of float32 by about 1e-5, and files and memory are half as large. A CPU multiplies float32.
     """
     return torch.float16 if device.type == "cuda" else torch.float32
+
+
+def has_triton(device: torch.device) -> bool:
+    """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux."""
+    if device.type != "cuda" or find_spec("triton") is None:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def linear(rows: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -55,7 +55,8 @@ def align(
         engine: Where the units of a stage run; default: in this process. It changes no result.
     """
     check_names(config)
-    config = replace(config, fusion=config.fusion.on(device.type))  # keys say what is really done
+    fusion = config.fusion.on(device.type, task.num_undecided)
+    config = replace(config, fusion=fusion)  # keys say what is really done
     observer = observer or PythonWarnings()
     whole = Made.of(task_key(task), task)
     similarity: Made[Similarity] | None = None

@@ -155,7 +155,7 @@ def _cut(stage: Planned, sizes: Sizes) -> Operations:
 
 
 def _fusion(stage: Planned, sizes: Sizes) -> Operations:
-    config = sizes.config.fusion.on(sizes.on)
+    config = sizes.config.fusion.on(sizes.on, sizes.free)
     source, target = sizes.free
     both, largest = source + target, max(source, target)
     width = stage.structure + stage.contents

@@ -71,7 +71,7 @@ def find_previous(
     """
     try:
         manifest = Manifest.read(workspace.folder).reaching("match")
-        resolved = replace(config, fusion=config.fusion.on(device.type))
+        resolved = replace(config, fusion=config.fusion.on(device.type, task.num_undecided))
         if manifest.config.to_dict() != resolved.to_dict():
             return None
         values = manifest.values

@@ -80,7 +80,7 @@ def _propagation(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
 
 
 def _fusion(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
-    config = sizes.config.fusion.on("cpu")
+    config = sizes.config.fusion
     source, target = sizes.free
     both, largest = source + target, max(source, target)
     row = 4 * (stage.structure + stage.contents)

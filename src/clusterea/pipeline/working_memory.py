@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from clusterea.config import Config, PropagationConfig, SamplingConfig, TrainingConfig
 from clusterea.numerics.block_sizes import BLOCK_SIZES, FOLLOWING, LEAST, least_size
+from clusterea.numerics.expected_cells import is_large, room_of
 from clusterea.pipeline.planned import Planned, width_of
 from clusterea.types import AlignmentTask
 
@@ -43,6 +44,7 @@ PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WRITTEN = 1 << 20  # cells of candidates that are sorted at a time
 NAMED_BYTES = 400  # of an entity while links and the report are written
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
+PASSES, ROOM, GPU_CELL_BYTES = 8, 4, 4  # see `numerics.gpu_search`
 SLAB, ROWS_HERE = 64, 1 << 13  # of label propagation
 TILE_NUMBERS, SAMPLED_CELLS = 1 << 20, 1 << 18  # see `numerics.sampled_dots`
 
@@ -245,7 +247,7 @@ def _sampling(stage: Planned, sizes: Sizes) -> Need:
 
 
 def _fusion(stage: Planned, sizes: Sizes) -> Need:
-    config = sizes.config.fusion.on(sizes.on)
+    config = sizes.config.fusion.on(sizes.on, sizes.free)
     source, target = sizes.free
     both, largest = source + target, max(source, target)
     width = stage.structure + stage.contents
@@ -281,6 +283,8 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
 def _search(sizes: Sizes, row: int, width: int) -> tuple[Need, tuple[int, int]]:
     """Beside the vectors: what the search takes, and the parts of them that it leaves."""
     source, target = sizes.free
+    if sizes.on == "cuda" and is_large((source, target), width):
+        return _search_on_gpu(sizes, row, width)
     is_kept = sizes.on != "cpu"  # all factors of the smaller side
     best = 16 * width * target + 8 * width * source + is_kept * row * target
 
@@ -299,6 +303,15 @@ def _search(sizes: Sizes, row: int, width: int) -> tuple[Need, tuple[int, int]]:
         at(cells) for cells in (BLOCK_SIZES["nearest"][sizes.on], LEAST)
     )
     return Need(best, usual, min(least, usual)), (ends, min(fewest, ends))
+
+
+def _search_on_gpu(sizes: Sizes, row: int, width: int) -> tuple[Need, tuple[int, int]]:
+    """The same for the search above floors."""
+    source, target = sizes.free
+    fixed = (row + 8 * ROOM * width) * target + 8 * width * source
+    a_pass = -(-source // PASSES) * (3 * 8 * room_of(width) + 2 * row)
+    block = GPU_CELL_BYTES * BLOCK_SIZES["nearest"]["cuda"]
+    return Need(fixed, a_pass + block, least_size(GPU_CELL_BYTES) * GPU_CELL_BYTES), (0, 0)
 
 
 def _even(size: int, limit: int) -> int:

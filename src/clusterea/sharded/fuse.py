@@ -100,7 +100,6 @@ def fuse(
     """
     engine = engine or InMemory()
     device = device or [*encodings, *contents][0].source.device
-    config = config.on(device.type)
     unit = config.sinkhorn_temperature  # so that a gain is one of the kernel's logarithm
     if trust is None or not bool(trust.most.any()):
         contents, trust = (), None  # exactly what structure alone gives
@@ -130,7 +129,7 @@ def fuse(
         )
         step = None if progress is None else partial(progress, "nearest neighbors")
         entities, vectors, found = search(engine, entities, config, device, block_cells, step)
-        if config.search == "approximate" and graphs is not None:
+        if config.search == "approximate" and graphs is not None and device.type == "cpu":
             found = joined(engine, found, vectors, entities, graphs, seeds, config)
         if trust is not None:
             widths = [each.source.shape[1] for each in contents]
@@ -139,7 +138,7 @@ def fuse(
             wrong = torch.tensor(rejected)
             found = _with_rejected_last(engine, found, entities.entities, wrong)
         if any(each.in_mini_batches for each in views):
-            read = vectors.map(lambda side: Rows(engine.get(side.refs)))
+            read = vectors.map(lambda side: Rows(engine.get(side.parts)))
             entities = replace(entities, vectors=read)
             del read
         del vectors
@@ -187,7 +186,7 @@ def _each(
 
     def side(near: Shards, own: Shards, others: Shards) -> Shards:
         both = zip(near.refs, own.refs, strict=True)
-        refs = [engine.submit(unit, *each, others.refs, *arguments) for each in both]
+        refs = [engine.submit(unit, *each, others.parts, *arguments) for each in both]
         return Shards(near.bounds, refs)
 
     return Pair(

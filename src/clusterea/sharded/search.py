@@ -12,6 +12,7 @@ from clusterea.config import FusionConfig
 from clusterea.engines import Engine, Ref
 from clusterea.fusion.joined import JoinEdges, Partners, with_joined
 from clusterea.fusion.undecided import Undecided
+from clusterea.numerics.gpu_search import Compared, best_cells_on_gpu, suits
 from clusterea.numerics.knn import (
     SPARE,
     BestCells,
@@ -23,6 +24,7 @@ from clusterea.numerics.knn import (
     rescored,
 )
 from clusterea.numerics.lists import Lists, list_centers, list_labels, num_lists, searched
+from clusterea.numerics.near_groups import near_groups
 from clusterea.numerics.rows import Rows
 from clusterea.numerics.segments import offsets_of
 from clusterea.numerics.ties import tie_vectors
@@ -44,8 +46,12 @@ def search(
         The entities, maybe in another order of rows; their vectors; their neighbors.
     """
     count = max(config.candidates, config.hubness_neighbors)
-    if config.on(device.type).search == "approximate" and all(entities.num_rows):
-        return _by_lists(engine, entities, count, config, progress)
+    if config.search == "approximate" and all(entities.num_rows):
+        if device.type == "cpu":
+            return _by_lists(engine, entities, count, config, progress)
+        width = min(count + SPARE, *entities.num_rows)
+        if engine.is_here and block_cells is None and suits(entities.num_rows, width, device):
+            return _by_near_groups(engine, entities, count, config, progress)
     bounds = entities.num_rows.map(lambda size: cut(size, engine))
     vectors = _vectors(engine, entities, bounds)
     found = exact(
@@ -80,6 +86,9 @@ def _vectors(engine: Engine, entities: Undecided, bounds: Pair[list[int]]) -> Pa
         table, ids, cuts = list(zip(entities.tables, entities.entities, bounds, strict=True))[
             number
         ]
+        if engine.is_here and table.device.type == "cuda":
+            every = table.rows(ids)
+            return Shards(cuts, [every[start:stop] for start, stop in pairwise(cuts)], every)
         refs = [engine.put(table.rows(ids[start:stop])) for start, stop in pairwise(cuts)]
         return Shards(cuts, refs)
 
@@ -116,8 +125,14 @@ def exact(
     if not all(vectors.map(lambda side: side.num_rows)):
         return vectors.map(lambda side: side.map(engine, _nothing_found, device))
     ties = tie_vectors(keys.map(lambda side: side.to(device)), seed)
-    held = engine.put(ties.target)
     width = k + spare
+    sizes = vectors.map(lambda side: side.num_rows)
+    is_free = block is None and block_cells is None
+    first = vectors.source.refs[0]
+    is_there = isinstance(first, Tensor) and first.is_cuda
+    if is_there and is_free and suits(sizes, width, device):
+        return _on_gpu(vectors, width, ties, k, progress)
+    held = engine.put(ties.target)
     of_targets: list[list[Ref]] = []
     chosen = []
     for number, (ref, (start, stop)) in enumerate(
@@ -159,6 +174,37 @@ def exact(
         near = Pair(ties.target[start:stop], held)
         target.append(engine.submit(_rescored, ref, vectors.source.refs, best, near, k))
     return Pair(Shards(vectors.source.bounds, source), Shards(vectors.target.bounds, target))
+
+
+def _on_gpu(
+    vectors: Pair[Shards],
+    width: int,
+    ties: Pair[Tensor],
+    k: int,
+    progress: OnStep | None,
+    compared: Compared | None = None,
+) -> Pair[Shards]:
+    """The same on a GPU of this process, above floors; or the nearest of some other rows only."""
+    sides = vectors.map(lambda side: Rows(side.parts))
+    found = best_cells_on_gpu(sides, width, ties, compared=compared, progress=progress)
+
+    def side(own: Shards, others: Rows, best: BestCells, near: Pair[Tensor]) -> Shards:
+        refs = [
+            rescored(
+                rows,
+                others,
+                best.between(start, stop),
+                Pair(near.source[start:stop], near.target),
+                k,
+            )
+            for rows, (start, stop) in zip(own.refs, own.ranges(), strict=True)
+        ]
+        return Shards(own.bounds, refs)
+
+    return Pair(
+        side(vectors.source, sides.target, found.source, ties),
+        side(vectors.target, sides.source, found.target, ties.swap()),
+    )
 
 
 def _nothing_found(rows: Tensor, device: torch.device) -> Neighbors:
@@ -208,6 +254,32 @@ def _rescored(
 ) -> Neighbors:
     """A unit: the nearest of the chosen rows."""
     return rescored(own, Rows(others), best, ties, k)
+
+
+def _by_near_groups(
+    engine: Engine, entities: Undecided, k: int, config: FusionConfig, progress: OnStep | None
+) -> tuple[Undecided, Pair[Shards], Pair[Shards]]:
+    """On a GPU, groups of rows are compared with the tiles of the other side that are near them.
+
+    Rows are put into the order of lists, and near lists follow each other.
+    """
+    centers = list_centers(
+        _sample(entities, config.search_sample),
+        num_lists(sum(entities.num_rows)),
+        config.search_rounds,
+    )
+    rough = list_centers(centers, num_lists(len(centers)), config.search_rounds)
+    centers = centers[list_labels(centers, rough).argsort(stable=True)]
+    labels = entities.tables.zip(entities.entities).map(
+        lambda side: _labels(engine, side[0].rows, side[1], centers)
+    )
+    entities = entities.in_order(labels.map(lambda side: side.argsort(stable=True).cpu()))
+    vectors = _vectors(engine, entities, entities.num_rows.map(lambda size: cut(size, engine)))
+    whole_sides = vectors.map(lambda side: Rows(side.parts).whole())
+    compared = near_groups(whole_sides, k, config.search_recall)
+    ties = tie_vectors(entities.keys.map(lambda side: side.to(centers.device)), config.seed)
+    found = _on_gpu(vectors, min(k + SPARE, *entities.num_rows), ties, k, progress, compared)
+    return entities, vectors, found
 
 
 def _by_lists(

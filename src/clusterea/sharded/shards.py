@@ -23,6 +23,12 @@ class Shards:
 
     bounds: list[int]
     refs: list[Ref]
+    one: Ref | None = None  # all rows in one piece, if the shards are parts of it
+
+    @property
+    def parts(self) -> list[Ref]:
+        """All rows in as few pieces as there are."""
+        return self.refs if self.one is None else [self.one]
 
     def ranges(self) -> list[tuple[int, int]]:
         """The first row of each shard, and the one after its last row."""
