@@ -9,14 +9,6 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import TypeVar
-
-    Item = TypeVar("Item")
-    Result = TypeVar("Result")
-
 # A user who set one of these has chosen.
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
@@ -57,22 +49,6 @@ def available_cpus() -> int:
     """The number of CPUs that this process may use, by its affinity and quota; at least 1."""
     allowed, quota = len(_own_cpus()), cpu_quota()
     return allowed if quota >= allowed else max(1, -int(-quota // 1))
-
-
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results of `function` for each item, in order, from as many threads as there are CPUs.
-
-    Each call sees the caller's context variables. If calls fail, the first one's error is raised.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
-
-    calls = [(copy_context(), item) for item in items]
-    workers = min(len(calls), available_cpus())
-    if workers < 2:
-        return [function(item) for _, item in calls]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda call: call[0].run(function, call[1]), calls))
 
 
 def cpu_quota(groups: str = "/proc/self/cgroup", mount: str = "/sys/fs/cgroup") -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 from clusterea.types import IntArray, Names
 from clusterea.types.string_parts import LEAST, PARTS, StringParts, take_strings
 

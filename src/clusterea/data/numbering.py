@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clusterea.data.sorted_keys import of_ranges, sorted_ranges
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair, Texts
 from clusterea.types.string_parts import take_strings
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from clusterea.data.delimited import parse_columns, read_delimited
 from clusterea.data.inputs import regular_file
 from clusterea.data.streams import UTF8_BOM, compression_of
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 
 RANGE = 1 << 23  # bytes
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clusterea.threads import available_cpus, in_threads
+from clusterea.in_threads import in_threads
+from clusterea.threads import available_cpus
 from clusterea.types import IntArray
 
 LEAST = 1 << 17  # fewer keys are sorted at once

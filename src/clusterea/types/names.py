@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 from clusterea.types.arrays import IntArray
 from clusterea.types.string_parts import LEAST, PARTS, StringParts
 
@@ -68,9 +68,7 @@ class Names(Sequence[str]):
 
         def look_up(part: int) -> None:
             known, places = own.places(part), asked.places(part)
-            found = _index_in(
-                names.take(pa.array(places)), self._array.take(pa.array(known))
-            )
+            found = _index_in(names.take(pa.array(places)), self._array.take(pa.array(known)))
             ids[places] = np.append(known, -1)[found]
 
         in_threads(look_up, range(PARTS))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clusterea.threads import in_threads
+from clusterea.in_threads import in_threads
 from clusterea.types.arrays import IntArray
 
 PARTS = 64
