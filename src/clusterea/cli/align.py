@@ -147,7 +147,6 @@ def align(
 
     check_bounds(least, top)
     where = described_engine(engine, shards, address)
-    torch_device = choose_device(device, engine)
     named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
 
@@ -164,10 +163,14 @@ def align(
             return choose([])
         return within(choose, task, torch_device, allowed)
 
-    check_names(configured(None))  # refuse unknown names before reading the data
-    workspace = Workspace(out)
+    def checked() -> torch.device:
+        found = choose_device(device, engine)
+        check_names(configured(None))
+        return found
+
     is_quiet = quiet or as_json
-    undecided = data.load(quiet=is_quiet)
+    torch_device, undecided = data.load_beside(checked, quiet=is_quiet)
+    workspace = Workspace(out)
     of_task = task_key(undecided.task)
     if not overwrite:
         workspace.check_task(of_task)

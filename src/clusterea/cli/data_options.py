@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -16,6 +17,7 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS
 from clusterea.cli.locked import run_path
 from clusterea.errors import InputError, shown_path
+from clusterea.in_threads import in_threads
 from clusterea.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ FORMAT_NAMES = (
     *("rdf", "table"),
 )
 _INPUT = "Data"
+# Seconds until a thread gives up Python's lock to others. An import would keep it for so long each
+# time that a thread which reads has finished a step.
+_SWITCH = 0.0002
+Checked = TypeVar("Checked")
 _NAMES = "Names and features"
 _SPLIT = "Seeds and test links"
 
@@ -210,6 +216,26 @@ class DataOptions:
         for told in () if quiet else benchmark.notes:
             ERRORS.print(escape(told), soft_wrap=True)
         return benchmark
+
+    def load_beside(
+        self, checked: Callable[[], Checked], *, quiet: bool = False
+    ) -> tuple[Checked, Benchmark]:
+        """The result of checks, and the data. An error of the checks comes first.
+
+        The checks import torch, which takes seconds; meanwhile, a folder's tables are read. Reading
+        of other formats can't be interrupted in another thread, and comes after the checks.
+        """
+        if self.target is not None or _is_run(self.source):
+            return checked(), self.load(quiet=quiet)
+        switched = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH)
+        try:
+            first, benchmark = in_threads(
+                lambda step: step(), [checked, lambda: self.load(quiet=quiet)]
+            )
+        finally:
+            sys.setswitchinterval(switched)
+        return first, benchmark
 
     def _of_run(self) -> Benchmark:
         """The data that a run has stored."""

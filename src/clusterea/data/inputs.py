@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from clusterea.errors import STANDARD_INPUT, DataError, InputError, shown_path
+from clusterea.types import Pair
 
 DEFAULT_MAX_INPUT_SIZE = 64 << 30
 _CHUNK_BYTES = 1 << 20
+A = TypeVar("A")
+B = TypeVar("B")
 _DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # opened again, they may not start over
 
 
@@ -46,6 +49,24 @@ def reading(max_size: int | None = None) -> Iterator[None]:
             yield
         finally:
             _CURRENT.reset(token)
+
+
+def both_at_once(read: Callable[[A], B], sides: Pair[A]) -> Pair[B]:
+    """What `read` makes of both sides, in a thread each; notes are in the order of the sides."""
+    inputs = _CURRENT.get()
+
+    def apart(side: A) -> tuple[B, dict[Path, str]]:
+        own: dict[Path, str] = {}
+        token = _CURRENT.set(replace(inputs, notes=own))
+        try:
+            return read(side), own
+        finally:
+            _CURRENT.reset(token)
+
+    results = sides.map_at_once(apart)
+    for _, found in results:
+        inputs.notes.update(found)
+    return results.map(lambda side: side[0])
 
 
 def note(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from clusterea.data.headers import link_header
 from clusterea.data.inputs import note
 from clusterea.data.name_iris import to_names
 from clusterea.data.rdf import SYNTAXES, read_equivalences
+from clusterea.data.sorted_keys import has_repeats
 from clusterea.data.sssom import is_sssom, read_sssom
 from clusterea.data.streams import text_lines
 from clusterea.data.tables import TABLES, read_columns
@@ -78,8 +79,7 @@ def to_ids(links: NamedLinks, entities: Pair[Names]) -> tuple[IntArray, int]:
     ids = np.full((len(links), 2), -1, dtype=np.int64)
     for reading in links.readings:
         open_rows = ids[:, 0] < 0
-        source = entities.source.ids_of(reading.source)
-        target = entities.target.ids_of(reading.target)
+        source, target = entities.zip(reading).map_at_once(lambda side: side[0].ids_of(side[1]))
         now_known = open_rows & (source >= 0) & (target >= 0)
         ids[now_known] = np.stack([source, target], axis=1)[now_known]
     known = ids[:, 0] >= 0
@@ -101,12 +101,12 @@ def nothing_known(what: str, names: Pair[pa.ChunkedArray], entities: Pair[Names]
 
 def one_to_one(links: IntArray) -> IntArray:
     """One-to-one links: in order, a link is dropped if one of its entities is taken."""
+    if not any(map(has_repeats, links.T)):
+        return links
     contested = np.zeros(len(links), dtype=bool)
     for ids in links.T:
         _, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
         contested |= (counts > 1)[inverse]
-    if not contested.any():
-        return links
     keep = ~contested
     used_sources: set[int] = set()
     used_targets: set[int] = set()

@@ -25,7 +25,7 @@ from clusterea.data.in_memory import (
     is_rdf,
     links_in_memory,
 )
-from clusterea.data.inputs import notes, reading, refuse_repeated
+from clusterea.data.inputs import both_at_once, is_stream, notes, reading, refuse_repeated
 from clusterea.data.known_pairs import known_pairs, seed_sources
 from clusterea.data.layouts import LAYOUTS, Layout, find_layout
 from clusterea.data.links import NamedLinks
@@ -34,6 +34,7 @@ from clusterea.data.named_graph import NamedGraph, with_triples
 from clusterea.data.numbering import canonical
 from clusterea.data.rdf import SYNTAXES
 from clusterea.data.splits import Split, settle
+from clusterea.data.tables import TABLES
 from clusterea.errors import InputError, cut, unknown_name
 from clusterea.sizes import parse_size
 from clusterea.types import AlignmentTask, Benchmark, IntArray, Names, Pair, Texts
@@ -151,7 +152,7 @@ def load(
                 has_links=True,
                 has_names=contents.how(layout.format) != "none",
             )
-            graphs = layout.triples.map(lambda path: read_graph(path, LAYOUT))
+            graphs = both_at_once(lambda path: read_graph(path, LAYOUT), layout.triples)
             return _assemble(layout, graphs, choice, sources, blank_nodes, contents)
     for option, given_columns in named_columns.items():
         _check_columns(option, given_columns)
@@ -180,11 +181,15 @@ def load(
             *_links(links, seeds, test_links, needs_links="links" in sources),
         )
         of_side = Pair(source_columns or columns, target_columns or columns)
-        graphs = (
-            given.zip(layout.triples)
-            .zip(of_side)
-            .map(lambda side: _graph(*side[0], format, side[1], contents.label_properties))
-        )
+        sides = given.zip(layout.triples).zip(of_side)
+
+        def graph(side: tuple[tuple[GraphSource, Path], Sequence[str] | None]) -> NamedGraph:
+            return _graph(*side[0], format, side[1], contents.label_properties)
+
+        # Other formats take Python's lock, or are objects that may belong to this thread.
+        are_tables = all(each in TABLES for each in formats)
+        waits = any(map(is_stream, layout.triples))  # a pipe may never get what it waits for
+        graphs = both_at_once(graph, sides) if are_tables and not waits else sides.map(graph)
         return _assemble(layout, graphs, choice, sources, blank_nodes, contents)
 
 
@@ -360,11 +365,10 @@ def _assemble(
         AlignmentTask(
             graphs.map(lambda named: named.graph),
             known.seeds,
-            entities.map(Names.keys),
-            known.structural,
-            known.presumed,
-            found.texts,
-            _features(contents.features, tables, layout, keys, entities),
+            structural=known.structural,
+            presumed=known.presumed,
+            names=found.texts,
+            features=_features(contents.features, tables, layout, keys, entities),
         ),
         known.test_links,
         entities,
@@ -440,4 +444,4 @@ def _dangling(layout: Layout, keys: Pair[Names]) -> Pair[IntArray] | None:
         ids = names.ids_of(read_delimited(path, ("entity",), delimiter="\t")["entity"])
         return ids[ids >= 0]
 
-    return layout.dangling.zip(keys).map(read)
+    return both_at_once(read, layout.dangling.zip(keys))

@@ -7,7 +7,7 @@ number of names and cells, not the length of the text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from clusterea.data.delimited import parse_columns, read_delimited
 from clusterea.data.inputs import regular_file
 from clusterea.data.streams import UTF8_BOM, compression_of
-from clusterea.threads import available_cpus
+from clusterea.in_threads import in_threads
 
-RANGE = 1 << 24  # bytes
+RANGE = 1 << 23  # bytes
 
 
 def read_encoded(
@@ -44,8 +44,7 @@ def read_encoded(
             skipped = 0 if start else skip_lines
             return _range(regular_file(path), start, stop, names, wanted, skipped, may_be_empty)
 
-        with ThreadPoolExecutor(available_cpus()) as pool:
-            parts = list(pool.map(read, cuts[:-1], cuts[1:]))
+        parts = in_threads(lambda range_: read(*range_), pairwise(cuts))
         if all(part is not None for part in parts):
             return pa.concat_tables(parts)
     return read_delimited(

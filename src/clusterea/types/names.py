@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clusterea.in_threads import in_threads
 from clusterea.types.arrays import IntArray
+from clusterea.types.string_parts import LEAST, PARTS, StringParts
 
 
 class Names(Sequence[str]):
@@ -19,7 +21,7 @@ class Names(Sequence[str]):
     The strings are in one Arrow array, which saves memory for millions of names.
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_parts")
 
     def __init__(self, names: Iterable[str] | pa.Array) -> None:
         array = names if isinstance(names, pa.Array) else pa.array(names, type=pa.large_string())
@@ -32,6 +34,14 @@ class Names(Sequence[str]):
                 f"names must be distinct. Got {len(array):,} names, {distinct:,} of them distinct."
             )
         self._array = array
+        self._parts: StringParts | None = None  # made when many names are looked up
+
+    @classmethod
+    def of_distinct(cls, array: pa.Array) -> Names:
+        """The names in an array of large strings that are known to be distinct: no check."""
+        names = cls.__new__(cls)
+        names._array, names._parts = array, None
+        return names
 
     @property
     def arrow(self) -> pa.Array:
@@ -46,8 +56,23 @@ class Names(Sequence[str]):
         """The id of each of `names`; -1 if it is unknown."""
         if not isinstance(names, (pa.Array, pa.ChunkedArray)):
             names = pa.array(names, type=pa.large_string())
-        ids = pc.index_in(names.cast(pa.large_string()), value_set=self._array)
-        return pc.fill_null(ids, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+        names = names.cast(pa.large_string())
+        if len(self) < LEAST or len(names) < LEAST:
+            return _index_in(names, self._array)
+        if isinstance(names, pa.ChunkedArray):
+            names = names.combine_chunks()
+        if self._parts is None:
+            self._parts = StringParts.of(self._array)
+        own, asked = self._parts, StringParts.of(names)
+        ids = np.empty(len(names), dtype=np.int64)
+
+        def look_up(part: int) -> None:
+            known, places = own.places(part), asked.places(part)
+            found = _index_in(names.take(pa.array(places)), self._array.take(pa.array(known)))
+            ids[places] = np.append(known, -1)[found]
+
+        in_threads(look_up, range(PARTS))
+        return ids
 
     def keys(self) -> IntArray:
         """(n,): a 64-bit hash of each name, the same on every machine."""
@@ -71,3 +96,9 @@ class Names(Sequence[str]):
     def __repr__(self) -> str:
         shown = ", ".join(repr(name) for name in self._array[:3].to_pylist())
         return f"Names({len(self):,}: {shown}{', …' if len(self) > 3 else ''})"
+
+
+def _index_in(names: pa.Array | pa.ChunkedArray, known: pa.Array) -> IntArray:
+    """The place of each name among the known ones; -1 if it is unknown."""
+    places = pc.index_in(names, value_set=known)
+    return pc.fill_null(places, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from clusterea.in_threads import in_threads
+
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -25,6 +27,10 @@ class Pair(Generic[A]):
     def map(self, function: Callable[[A], B]) -> Pair[B]:
         """The results of `function` for each side."""
         return Pair(function(self.source), function(self.target))
+
+    def map_at_once(self, function: Callable[[A], B]) -> Pair[B]:
+        """As `map`, with a thread for each side."""
+        return Pair(*in_threads(function, self))
 
     def zip(self, other: Pair[B]) -> Pair[tuple[A, B]]:
         """Each side together with the same side of `other`."""
