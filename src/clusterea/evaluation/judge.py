@@ -30,6 +30,7 @@ def judge(links: IntArray | Tensor, test_links: IntArray | Tensor) -> MatchingSc
     )
     # Each pair as one number: sorting rows is slow.
     width = 1 + max(int(each[:, 1].max()) for each in (returned, wanted) if len(each))
-    pairs, truths = ((each[:, 0] * width + each[:, 1]).unique() for each in (returned, wanted))
+    keys = (each[:, 0] * width + each[:, 1] for each in (returned, wanted))
+    pairs, truths = map(torch.unique, keys)
     correct = int(torch.isin(pairs, truths, assume_unique=True).sum())
     return MatchingScores(correct / max(len(pairs), 1), correct / len(truths))

@@ -44,7 +44,7 @@ def _sorted(cells: Cells) -> Cells:
     free = cells.keys.map(lambda keys: torch.ones_like(keys, dtype=torch.bool))
     left, parts = torch.arange(len(cells), device=cells.values.device), []
     while len(left) > FEW:
-        ends = cells.ends.map(lambda end: end[left])
+        ends = Pair(*(end[left] for end in cells.ends))
         is_first = ends.zip(free).map(lambda side: _is_first(*side))
         parts.append(left[is_first.source & is_first.target])
         for mask, end in free.zip(cells.ends):
