@@ -30,6 +30,7 @@ def test_every_triple_from_both_ends_and_no_loop(some: KnowledgeGraph) -> None:
         for _, kind, neighbor in edges
     ]
     assert found.siblings().tolist() == siblings
+    assert edges_of(LabeledEdges.of(some, CPU, siblings=False)) == edges
 
 
 def test_more_kinds_than_small_integers_hold() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_similarities import NAN, NO_SEEDS, held
 from torch import Tensor
 
-from clusterea.matching.features import FEATURES, link_features
+from clusterea.matching.features import FEATURES, edges_of, link_features
 from clusterea.types import AlignmentTask, KnowledgeGraph
 from small_graphs import HAND, pairs, random_pair
 
@@ -90,6 +90,9 @@ def test_features_are_those_of_the_loop(
 ) -> None:
     dense, links, task = problem
     found = link_features(held(dense), links, task, gains if has_gains else None)
+    edges = edges_of(task, links.device)
+    again = link_features(held(dense), links, task, gains if has_gains else None, edges)
+    assert torch.equal(found, again)
     assert found.shape == (len(links), len(FEATURES))
     assert found.dtype == torch.float32
     assert found.flatten().tolist() == pytest.approx(

@@ -15,6 +15,7 @@ from clusterea.matching.cells import Cells, OpenCells
 from clusterea.matching.greedy import greedy
 from clusterea.matching.mutual import mutual
 from clusterea.matching.stable import stable
+from clusterea.numerics.block_sizes import BLOCK_SIZES
 
 MODULE = importlib.import_module("clusterea.matching.greedy")
 
@@ -46,11 +47,19 @@ def gale_shapley(cells: Cells) -> set[tuple[int, int]]:
     return {(source, target) for _, _, source, target in held.values()}
 
 
-@given(dense_scores(), st.sampled_from([1, 4, 1 << 17]), st.sampled_from([0.0, 0.97]))
-def test_rounds_take_what_a_walk_takes(scores: Tensor, few: int, progress: float) -> None:
+@given(
+    dense_scores(),
+    st.sampled_from([1, 4, 1 << 17]),
+    st.sampled_from([1, 9, 1 << 19]),
+    st.sampled_from([0.0, 0.97]),
+)
+def test_rounds_take_what_a_walk_takes(
+    scores: Tensor, few: int, chosen: int, progress: float
+) -> None:
     cells = cells_of(scores)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "FEW", few)
+        patch.setitem(BLOCK_SIZES["chosen"], "cpu", chosen)
         patch.setattr(MODULE, "PROGRESS", progress)
         assert links_of(greedy(open_cells_of(scores))) == walked(cells)
 
@@ -79,6 +88,7 @@ def test_slow_rounds_end_even_if_many_cells_are_left() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "FEW", 1)
+        patch.setitem(BLOCK_SIZES["chosen"], "cpu", 1)
         patch.setattr(MODULE, "MANY", 1)
         patch.setattr(MODULE, "mutual", counted)
         assert links_of(greedy(open_cells_of(scores))) == {(i, i) for i in range(size)}

@@ -413,9 +413,9 @@ class TestPresumed:
         trials: list[matching.Trial] = []
         fit_confidence = matching.fit_confidence
 
-        def fit_confidence_(given: Sequence[matching.Trial]) -> Any:
+        def fit_confidence_(given: Sequence[matching.Trial], edges: Any) -> Any:
             trials.extend(given)
-            return fit_confidence(given)
+            return fit_confidence(given, edges)
 
         monkeypatch.setattr(matching, "fit_confidence", fit_confidence_)
         result = run(seedless, settings())

@@ -32,6 +32,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several tiles in a shard, several blocks in a tile, and rounds to the last cell."""
     small_tiles(monkeypatch)
     monkeypatch.setitem(BLOCK_SIZES["matched"], "cpu", 64)
+    monkeypatch.setitem(BLOCK_SIZES["chosen"], "cpu", 4)
     for module, bound in (("greedy", "FEW"), ("one_to_one", "MOST_CELLS")):
         # The package has functions of these names.
         monkeypatch.setattr(import_module(f"clusterea.matching.{module}"), bound, 4)

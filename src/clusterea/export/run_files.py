@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from clusterea.beside import in_order
 from clusterea.data.name_iris import NAMESPACES, to_cells
 from clusterea.export.rows import unmatched_batches, write_lines
 from clusterea.export.tables import write_tsv
 from clusterea.files import replacing
+from clusterea.threads import available_cpus
 from clusterea.types import Alignment, IntArray, Names, Pair, Similarity
 
 if TYPE_CHECKING:
@@ -20,6 +23,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CELLS = 1 << 20  # sorted and named at a time
+GPU_THREADS = 3  # that sort and name cells, beside the one that writes them
+SCHEMA = pa.schema(
+    {
+        "source": pa.large_string(),
+        "target": pa.large_string(),
+        "score": pa.float32(),
+        "rank": pa.int32(),
+    }
+)
 
 
 def write_alignment(path: Path, alignment: Alignment, names: Pair[Names]) -> None:
@@ -32,11 +44,10 @@ def write_unmatched(folder: Path, alignment: Alignment, names: Pair[Names]) -> N
     """Writes `unmatched_source.tsv` and `unmatched_target.tsv`: entities without a link."""
     files = Pair("unmatched_source.tsv", "unmatched_target.tsv")
     for ids, (name, (side, namespace)) in alignment.unmatched.zip(files.zip(names.zip(NAMESPACES))):
-        texts = to_cells(side.arrow, namespace)
         with replacing(folder / name) as beside, beside.open("wb") as file:
             file.write(b"entity\n")
-            for entities in unmatched_batches(ids.detach().cpu().numpy(), texts):
-                write_lines(file, entities)
+            for entities in unmatched_batches(ids.detach().cpu().numpy(), side.arrow):
+                write_lines(file, to_cells(entities, namespace))
 
 
 def write_candidates(
@@ -65,33 +76,39 @@ def write_candidates(
     import pyarrow.parquet as pq
     import torch
 
-    from clusterea.numerics.cells import open_entities, opened, row_slabs
+    from clusterea.numerics.cells import cuts_of_rows, open_entities, opened, some_rows
 
     decided = torch.asarray(seeds, dtype=torch.int64, device=similarity.values.device, copy=True)
-    is_open = open_entities(similarity, decided[:, 0], decided[:, 1])
-    device = torch.device(device or similarity.values.device)
-    of_target = ties.target.to(device)
-    schema = pa.schema(
-        {
-            "source": pa.large_string(),
-            "target": pa.large_string(),
-            "score": pa.float32(),
-            "rank": pa.int32(),
-        }
-    )
-    with replacing(path) as beside, pq.ParquetWriter(beside, schema) as writer:
-        for rows, slab in row_slabs(similarity, CELLS):
-            keys = Pair(ties.source[rows].to(device), of_target)
-            source, target, score, rank = _ranked(
-                opened(is_open, rows, slab).to(device), keys, seed, top
-            )
-            columns = [
-                names.source.arrow.take(pa.array(source + rows.start)),
-                names.target.arrow.take(pa.array(target)),
-                pa.array(score),
-                pa.array(rank),
-            ]
-            writer.write_table(pa.table(columns, schema=schema))
+    to = torch.device(device or similarity.values.device)
+    is_open = open_entities(similarity, decided[:, 0], decided[:, 1]).map(lambda side: side.to(to))
+    ties = ties.map(lambda side: side.to(to))
+
+    def table(rows: tuple[int, int]) -> pa.Table:
+        own = slice(*rows)
+        slab = opened(is_open, own, some_rows(similarity, *rows, to))
+        keys = Pair(ties.source[own], ties.target)
+        source, target, score, rank = _ranked(slab, keys, seed, top)
+        columns = [
+            names.source.arrow.take(pa.array(source + own.start)),
+            names.target.arrow.take(pa.array(target)),
+            pa.array(score),
+            pa.array(rank),
+        ]
+        return pa.table(columns, schema=SCHEMA)
+
+    # A source stands in up to `top` rows, one after the other; a target seldom comes again soon.
+    # The order of names is that of hashes, so their least and greatest would tell nothing.
+    encoded, counted = ["source", "rank"], ["score", "rank"]
+    threads = 1 if to.type == "cpu" else min(GPU_THREADS, available_cpus())
+    with (
+        replacing(path) as beside,
+        pq.ParquetWriter(
+            beside, SCHEMA, use_dictionary=encoded, write_statistics=counted
+        ) as writer,
+        closing(in_order(table, cuts_of_rows(similarity.row_offsets, CELLS), threads)) as tables,
+    ):
+        for each in tables:
+            writer.write_table(each)
 
 
 def _ranked(

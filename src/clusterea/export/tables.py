@@ -18,11 +18,11 @@ def write_tsv(
 
     A name that contains a tab or a line end is written as an IRI, as in RDF.
     """
-    texts = names.zip(NAMESPACES).map(lambda side: to_cells(side[0].arrow, side[1]))
     with path.open("wb") as file:
         file.write("\t".join(columns(alignment)).encode() + b"\n")
-        for batch in link_batches(alignment, texts):
-            source, target, confidence = batch.columns
+        for batch in link_batches(alignment, names.map(lambda side: side.arrow)):
+            *ends, confidence = (column.combine_chunks() for column in batch.columns)
+            source, target = Pair(*ends).zip(NAMESPACES).map(lambda side: to_cells(*side))
             write_lines(file, source, "\t", target, "\t", confidence)
 
 

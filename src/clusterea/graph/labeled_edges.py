@@ -28,12 +28,15 @@ class LabeledEdges:
     offsets: Tensor  # (entities + 1,) int64: where an entity's edges begin
     ends: Tensor  # (edges,): the neighbor
     labels: Tensor  # (edges,): the kind
-    fans: Tensor  # (edges,): see `siblings`
+    fans: Tensor  # (edges,), or (0,): see `siblings`
     num_entities: int
     num_kinds: int
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, device: torch.device) -> LabeledEdges:
+    def of(
+        cls, graph: KnowledgeGraph, device: torch.device, *, siblings: bool = True
+    ) -> LabeledEdges:
+        """The edges of a graph. `siblings` can be looked up only if they are asked for."""
         size, kinds = graph.num_entities, 2 * graph.num_relations
         node, kind = index_type(size), number_type(kinds)
         degrees, incidence = (torch.zeros(size, dtype=torch.int64, device=device) for _ in range(2))
@@ -44,18 +47,21 @@ class LabeledEdges:
             degrees[own] = block.counts(block.owners[kept])
             ends.add(block.others[kept], node)
             labels.add(block.labels[kept], kind)
-            incidence[own], names, count = block.by_label(block.labels, kinds, kept)
-            held.add(names, kind)
-            counts.add(count, node)
+            if siblings:
+                incidence[own], names, count = block.by_label(block.labels, kinds, kept)
+                held.add(names, kind)
+                counts.add(count, node)
         to, names = ends.joined(node, device), labels.joined(kind, device)
-        each = _fans(
-            to,
-            names,
-            offsets_of(incidence),
-            held.joined(kind, device),
-            counts.joined(node, device),
-            kinds,
-        )
+        each = to[:0]
+        if siblings:
+            each = _fans(
+                to,
+                names,
+                offsets_of(incidence),
+                held.joined(kind, device),
+                counts.joined(node, device),
+                kinds,
+            )
         return cls(offsets_of(degrees), to, names, each, size, kinds)
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from clusterea.matching.calibrated import (
     supported,
 )
 from clusterea.matching.cells import Cells, OpenCells
-from clusterea.matching.features import Gains, has_matched_neighbors, link_features
+from clusterea.matching.features import Gains, edges_of, has_matched_neighbors, link_features
 from clusterea.matching.greedy import greedy
 from clusterea.matching.hungarian import hungarian
 from clusterea.matching.mutual import mutual
@@ -31,6 +31,7 @@ __all__ = [
     "Trial",
     "calibrated",
     "chances",
+    "edges_of",
     "find_matcher",
     "fit_confidence",
     "has_matched_neighbors",

@@ -18,7 +18,7 @@ from clusterea.matching.calibration import (
     held_out,
 )
 from clusterea.matching.compared import Scores
-from clusterea.matching.features import FEATURES, Gains, link_features, partners
+from clusterea.matching.features import FEATURES, Gains, edges_of, link_features, partners
 from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair
 
 EXPECTED = tuple(FEATURES.values())  # the coefficients of the features
@@ -45,10 +45,13 @@ class FittedConfidence:
     examples: int  # links with a known verdict that it was fitted on
 
 
-def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
+def fit_confidence(
+    trials: Sequence[Trial], edges: Pair[LabeledEdges] | None = None
+) -> FittedConfidence | None:
     """The confidence fitted on all trials together.
 
-    None if it is known of fewer than `FEWEST` links whether they are right.
+    None if it is known of fewer than `FEWEST` links whether they are right. `edges` are those of
+    `edges_of`, if they are there.
     """
     judged = [held_out(each.alignment.links, each.pairs, each.rejected) for each in trials]
     known = HeldOut.joined(judged, [len(each.alignment.links) for each in trials])
@@ -56,7 +59,7 @@ def fit_confidence(trials: Sequence[Trial]) -> FittedConfidence | None:
         return None
     features = torch.cat(
         [
-            link_features(each.similarity, each.alignment.links, each.task, each.gains)
+            link_features(each.similarity, each.alignment.links, each.task, each.gains, edges)
             for each in trials
         ]
     )
@@ -116,6 +119,7 @@ def calibrated(
     *,
     abstain: bool,
     gains: Sequence[Gains | None] | None = None,
+    edges: Pair[LabeledEdges] | None = None,
 ) -> Alignment:
     """The alignment with the probability that each link is right as its confidence.
 
@@ -127,17 +131,22 @@ def calibrated(
         confidence: From `fit_confidence`.
         abstain: Whether links that lower the expected F1 are left out.
         gains: Of links by names and features, for each similarity.
+        edges: From `edges_of`, if they are there.
     """
     links, fitted = alignment.links, confidence.calibration
     own = zip(similarities, gains or [None] * len(similarities), strict=True)
-    each = [fitted.confidence(link_features(scores, links, task, gain)) for scores, gain in own]
+    each = [
+        fitted.confidence(link_features(scores, links, task, gain, edges)) for scores, gain in own
+    ]
     sure = torch.stack(each).amax(0)
     order = sure.argsort(descending=True, stable=True)
     result = Alignment(links[order], sure[order], alignment.unmatched, confidence.examples)
     return result.at_least(confidence.least) if abstain else result
 
 
-def supported(alignment: Alignment, task: AlignmentTask) -> Alignment:
+def supported(
+    alignment: Alignment, task: AlignmentTask, edges: Pair[LabeledEdges] | None = None
+) -> Alignment:
     """The links that a seed supports: a neighbor of the one entity and a neighbor of the other.
 
     Where seeds are too few to fit a confidence, all other links are guesses upon guesses.
@@ -145,9 +154,10 @@ def supported(alignment: Alignment, task: AlignmentTask) -> Alignment:
     Args:
         alignment: The alignment of all undecided entities.
         task: With all seeds.
+        edges: From `edges_of`, if they are there.
     """
     links = alignment.links
+    edges = edges or edges_of(task, links.device)
     partner = partners(links[:0], task.seeds, task.num_entities.source)
-    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
     at, _, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
     return alignment.only(at.bincount(minlength=len(links)) > 0)

@@ -36,7 +36,11 @@ FEATURES = {
 
 @torch.no_grad()
 def link_features(
-    similarity: Scores, links: Tensor, task: AlignmentTask, gains: Gains | None = None
+    similarity: Scores,
+    links: Tensor,
+    task: AlignmentTask,
+    gains: Gains | None = None,
+    edges: Pair[LabeledEdges] | None = None,
 ) -> Tensor:
     """(links, features) float32, in the order of `FEATURES`, on the links' device.
 
@@ -47,10 +51,11 @@ def link_features(
         links: (n, 2): source entity, target entity; each source once.
         task: Its graphs give the neighbors, and its seeds are partners like the links.
         gains: Gives the (n,) gains of links by names and features, if these are compared.
+        edges: From `edges_of`, if they are there.
     """
     compared = similarity.compared(links)
     score, row, column = (each.float() for each in (compared.score, compared.row, compared.column))
-    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
+    edges = edges or edges_of(task, links.device)
     degrees = edges.map(LabeledEdges.num_neighbors)
     own = Pair(degrees.source[links[:, 0]], degrees.target[links[:, 1]])
     partner = partners(links, task.seeds, task.num_entities.source)
@@ -74,6 +79,11 @@ def link_features(
     )
 
 
+def edges_of(task: AlignmentTask, device: torch.device) -> Pair[LabeledEdges]:
+    """The edges of both graphs, to look up neighbors."""
+    return task.graphs.map(lambda graph: LabeledEdges.of(graph, device, siblings=False))
+
+
 def partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     """(source entities,): the partner by link or seed; -1 for none."""
     known = torch.tensor(seeds, device=links.device)
@@ -83,9 +93,14 @@ def partners(links: Tensor, seeds: IntArray, size: int) -> Tensor:
     return partner
 
 
-def has_matched_neighbors(links: Tensor, task: AlignmentTask) -> Tensor:
-    """(links,) bool: whether a neighbor of the one entity is the partner of one of the other."""
-    edges = task.graphs.map(lambda graph: LabeledEdges.of(graph, links.device))
+def has_matched_neighbors(
+    links: Tensor, task: AlignmentTask, edges: Pair[LabeledEdges] | None = None
+) -> Tensor:
+    """(links,) bool: whether a neighbor of the one entity is the partner of one of the other.
+
+    `edges` are those of `edges_of`, if they are there.
+    """
+    edges = edges or edges_of(task, links.device)
     partner = partners(links, task.seeds, task.num_entities.source)
     at, _, _ = edges_to_partners(Pair(links[:, 0], links[:, 1]), edges, partner)
     return at.bincount(minlength=len(links)) > 0

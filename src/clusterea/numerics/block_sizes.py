@@ -31,6 +31,7 @@ BLOCK_SIZES: dict[str, dict[str, int]] = {
     "distances": {"cpu": 1 << 26, "cuda": 1 << 26},  # points × centers of k-means
     "rivals": {"cpu": 1 << 20, "cuda": 1 << 24},  # cells
     "matched": {"cpu": 1 << 20, "cuda": 1 << 26},  # cells
+    "chosen": {"cpu": 1 << 19, "cuda": 1 << 23},  # cells that are sorted, some 60 bytes each
     "inference": {"cpu": 1 << 19, "cuda": 1 << 19},  # edges
     "sorted edges": {"cpu": 1 << 16, "cuda": 1 << 25},
 }

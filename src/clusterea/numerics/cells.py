@@ -123,7 +123,7 @@ def by_slabs(
     columns, values = (room([int(offsets[-1])], kind) for kind in kinds)
     counts, end = [], 0
     for begin, stop in cuts:
-        slab = make(slice(begin, stop), *(_some_rows(each, begin, stop) for each in every))
+        slab = make(slice(begin, stop), *(some_rows(each, begin, stop) for each in every))
         counts.append(lengths(slab.row_offsets))
         own = slice(end, end := end + slab.num_cells)
         columns[own], values[own] = slab.columns, slab.values
@@ -148,7 +148,7 @@ def _first(room: Tensor, size: int) -> Tensor:
 def row_slabs(similarity: Similarity, slab_cells: int) -> Iterator[tuple[slice, Similarity]]:
     """All rows in slabs of about `slab_cells` cells: the range of rows, and their matrix."""
     for begin, end in cuts_of_rows(similarity.row_offsets, slab_cells):
-        yield slice(begin, end), _some_rows(similarity, begin, end)
+        yield slice(begin, end), some_rows(similarity, begin, end)
 
 
 def cuts_of_rows(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, int]]:
@@ -160,14 +160,20 @@ def cuts_of_rows(row_offsets: Tensor, slab_cells: int) -> Iterator[tuple[int, in
     return pairwise(sorted(cuts))
 
 
-def _some_rows(similarity: Similarity, begin: int, end: int) -> Similarity:
-    """The rows from `begin` to `end` as a matrix of their own, with columns of 64 bits."""
+def some_rows(
+    similarity: Similarity, begin: int, end: int, device: torch.device | None = None
+) -> Similarity:
+    """The rows from `begin` to `end` as a matrix of their own, with columns of 64 bits.
+
+    It is on `device`, by default on that of the similarity.
+    """
     offsets = similarity.row_offsets[begin : end + 1]
     cells = slice(int(offsets[0]), int(offsets[-1]))
+    to = device or similarity.values.device
     return Similarity(
-        offsets - offsets[0],
-        similarity.columns[cells].long(),
-        similarity.values[cells],
+        (offsets - offsets[0]).to(to),
+        similarity.columns[cells].to(to).long(),
+        similarity.values[cells].to(to),
         Pair(end - begin, similarity.num_entities.target),
     )
 

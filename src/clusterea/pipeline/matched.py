@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from clusterea.config import Config
@@ -15,6 +16,8 @@ from clusterea.types import NO_LINKS, Alignment, AlignmentTask, IntArray, Pair, 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+    from clusterea.graph.labeled_edges import LabeledEdges
 
 
 def matched(
@@ -43,6 +46,7 @@ def matched(
     from clusterea.matching import (
         Trial,
         calibrated,
+        edges_of,
         fit_confidence,
         has_matched_neighbors,
         supported,
@@ -64,6 +68,10 @@ def matched(
             scores, keys, seeds, method=how.method, seed=how.seed, structural=task.structural
         )
 
+    @cache
+    def edges() -> Pair[LabeledEdges]:
+        return edges_of(task, device)
+
     # A fit may link the rejected pairs that it held out; the result may not.
     own = [held(each.similarity.value, task.rejected) for each in fitted]
     found = links(held(similarity), task.seeds)
@@ -83,15 +91,17 @@ def matched(
                     fit.held_rejected,
                 )
             )
-    confidence = fit_confidence(trials)
+    confidence = fit_confidence(trials, edges() if trials else None)
     of_links = [LinkGains.by(each.trust, each.contents) for each in fitted]
     if confidence is not None:
         totals = [None if each is None else each.total for each in of_links]
-        found = calibrated(found, own, task, confidence, abstain=how.abstain, gains=totals)
+        found = calibrated(
+            found, own, task, confidence, abstain=how.abstain, gains=totals, edges=edges()
+        )
     elif how.held_out and how.abstain:
-        found = supported(found, task.with_seeds(task.all_seeds))
+        found = supported(found, task.with_seeds(task.all_seeds), edges())
     if of_links[0] is not None:
-        neighbors = has_matched_neighbors(found.links, task)
+        neighbors = has_matched_neighbors(found.links, task, edges())
         grounds = of_links[0].grounds(found.links.cpu(), neighbors)
         found = replace(found, grounds=grounds.to(device))
     return found.to("cpu")

@@ -6,12 +6,13 @@ import importlib
 import importlib.metadata
 import platform
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clusterea.beside import Beside
 from clusterea.errors import DataError
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer
@@ -60,41 +61,41 @@ def write_outputs(
         device: Where to compute.
         observer: Gets the progress.
     """
-    costs = list(result.timings)
-    observer.begin("evaluation")
-    with measured("evaluation", device) as cost:
-        metrics = result.evaluate(device=device) if len(result.named.test_links) else None
-    costs.append(cost)
-    observer.end(cost)
-    observer.begin("writing")
-    with measured("writing", device) as cost:
-        _write_links(folder, result, device)
-        write_metrics(folder, metrics)
-        write_page(folder / "report.html", folder.resolve().name, result, metrics, costs)
-    costs.append(cost)
-    observer.end(cost)
-    write_manifest(folder, result, data, device, costs)
-    return metrics
-
-
-def _write_links(folder: Path, result: AlignmentResult, device: torch.device) -> None:
-    """Writes alignment.tsv, unmatched_source.tsv, unmatched_target.tsv and candidates.parquet."""
     from torch import from_numpy
 
     from clusterea.export import write_alignment, write_candidates, write_unmatched
 
+    costs = list(result.timings)
     task, names, alignment = result.task, result.named.names, result.alignment
-    write_alignment(folder / "alignment.tsv", alignment, names)
-    write_unmatched(folder, alignment, names)
-    write_candidates(
-        folder / "candidates.parquet",
-        result.similarity,
-        names,
-        task.tie_keys.map(lambda side: from_numpy(side.copy())),
-        task.seeds,
-        seed=result.config.matching.seed,
-        device=device,
-    )
+    with Beside() as beside:
+        # What needs no metrics is made while they are computed.
+        beside.start(write_alignment, folder / "alignment.tsv", alignment, names)
+        beside.start(write_unmatched, folder, alignment, names)
+        described = beside.start(_described_data, result)
+        observer.begin("evaluation")
+        with measured("evaluation", device) as cost:
+            metrics = result.evaluate(device=device) if len(result.named.test_links) else None
+        costs.append(cost)
+        observer.end(cost)
+        observer.begin("writing")
+        with measured("writing", device) as cost:
+            write_metrics(folder, metrics)
+            title = folder.resolve().name
+            beside.start(write_page, folder / "report.html", title, result, metrics, [*costs])
+            write_candidates(
+                folder / "candidates.parquet",
+                result.similarity,
+                names,
+                task.tie_keys.map(lambda side: from_numpy(side.copy())),
+                task.seeds,
+                seed=result.config.matching.seed,
+                device=device,
+            )
+            beside.wait()
+        costs.append(cost)
+        observer.end(cost)
+    write_manifest(folder, result, data, device, costs, described.result())
+    return metrics
 
 
 def write_metrics(folder: Path, metrics: Metrics | None) -> None:
@@ -147,6 +148,7 @@ def write_manifest(
     data: DataKeys,
     device: torch.device,
     costs: Iterable[StageCost],
+    described_data: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes run.json, the manifest of the run.
 
@@ -158,13 +160,14 @@ def write_manifest(
         data: The keys of the data.
         device: Where it was computed.
         costs: The cost of each stage.
+        described_data: From `_described_data`, if it is there.
     """
     costs = list(costs)
     described: dict[str, Any] = {
         "config": result.config.to_dict(),
         "versions": versions(),
         "device": _device(device),
-        "data": {"task": data.task, **_described_data(result)},
+        "data": {"task": data.task, **(described_data or _described_data(result))},
         "artifacts": {"data": data.artifact, **result.keys},
         "num_batches": {name: part.num_batches for name, part in result.partitions.items()},
         "self_training": described_rounds(result),

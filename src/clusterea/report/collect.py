@@ -144,9 +144,11 @@ def _matches(
     limit: int,
 ) -> tuple[Match, ...]:
     links: IntArray = alignment.links.cpu().numpy()
-    index = EvidenceIndex(benchmark.task, alignment, links[[link for link, _ in drawn]])
+    shown = links[[link for link, _ in drawn]]
+    index = EvidenceIndex(benchmark.task, alignment, shown)
     names, relation_names = benchmark.names, benchmark.relation_names
-    truths = dict(benchmark.test_links.tolist())
+    tests = benchmark.test_links
+    truths = dict(tests[np.isin(tests[:, 0], shown[:, 0])].tolist())
 
     def match(link: int, kind: Drawn) -> Match:
         source, target = links[link].tolist()

@@ -134,7 +134,7 @@ class _Neighborhoods:
 
         from clusterea.graph.labeled_edges import LabeledEdges
 
-        edges = LabeledEdges.of(graph, torch.device("cpu"))
+        edges = LabeledEdges.of(graph, torch.device("cpu"), siblings=False)
         self._neighbors: IntArray = edges.neighbors().numpy()
         self._kinds: IntArray = edges.kinds().numpy()
         self._offsets: IntArray = edges.offsets.numpy()

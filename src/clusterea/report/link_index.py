@@ -48,12 +48,18 @@ def pack_links(data: ReportData) -> LinkIndex:
     columns = (
         confidence[order].astype("<u2").tobytes(),
         verdicts[order].astype(np.int8).tobytes(),
-        "\n".join(lines.to_pylist()).encode(),
+        _joined(lines),
     )
     rows = np.empty(data.num_links, dtype=np.int64)
     rows[order] = np.arange(data.num_links)
     packed = gzip.compress(b"".join(columns), compresslevel=6, mtime=0)
     return LinkIndex(b64encode(packed).decode(), rows)
+
+
+def _joined(lines: pa.Array) -> pa.Buffer:
+    """The lines as one text, without a line end after the last."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    return pc.binary_join(whole, pa.scalar("\n", lines.type))[0].as_buffer()
 
 
 def _label_cells(labels: pa.Array) -> pa.Array:
