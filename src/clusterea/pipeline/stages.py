@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -123,6 +124,13 @@ class Stages:
         self._observer.end(cost)
         return made
 
+    def settle(self) -> None:
+        """Waits until all results are on disk. The time counts as part of the last stage."""
+        start = time.perf_counter()
+        self._store.wait()
+        if self.costs:
+            self.costs[-1].seconds += time.perf_counter() - start
+
     def fits(self) -> list[Fit]:
         """The fits: each with other seeds held out."""
         return self._fits
@@ -226,6 +234,8 @@ class Stages:
 
     def encode(self, learned: Sequence[Lesson], *, all_encoders: bool) -> list[Encoding]:
         """Runs the encoders of a round on each lesson: see `Rounds.encoders`."""
+        if learned[0].round or learned[0].fit:
+            self.settle()  # the embeddings before these are not needed in memory any more
         encoders = self.rounds.encoders(
             learned[0].round, has_all=all_encoders, is_warm=self.previous is not None
         )
