@@ -19,6 +19,7 @@ from clusterea.graph.expansion import Block, Expander, incidence, whole_block
 from clusterea.graph.union import UnionGraph, union
 from clusterea.models import Encoder, Shape, find_encoder
 from clusterea.numerics.block_sizes import available
+from clusterea.numerics.optimizer import MOMENTS, Optimizer
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable, check_shape
@@ -30,11 +31,6 @@ from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, Pair
 
 LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that are used to check the embeddings
-MOMENTS = {  # the state that each optimizer keeps for a parameter
-    "adam": {"step", "exp_avg", "exp_avg_sq"},
-    "rmsprop": {"step", "square_avg"},
-    "sgd": set[str](),
-}
 EXPLODED = 1e3  # training has diverged at this multiple of the first loss
 
 
@@ -113,17 +109,17 @@ class Trainer:
         # Adam keeps two moments of each row beside it.
         on_device = _fits(3 * rows.nbytes, device)
         self._full: _Expanded | None = None  # of all nodes, the same in every step
-        parameters = list(self._encoder.parameters())
+        parameters: list[Tensor] = list(self._encoder.parameters())
         if config.fanout is None:
             rows = rows.to(device).requires_grad_()
-            parameters.append(rows)  # type: ignore[arg-type]
+            parameters.append(rows)
             self._full = _Expanded.of_all_nodes(self._graph, self._encoder).to(device)
             self._rows: Tensor = rows
             self._table: EntityTable | None = None
         else:
             rows = rows.to(device if on_device else host)
             self._table = EntityTable(rows, config.learning_rate, device)
-        self._optimizer = _optimizer(config, parameters)
+        self._optimizer = Optimizer(config.optimizer, parameters, config.learning_rate)
         self._expander = Expander(self._graph)
         self._schedule = Schedule(task, config)
         self._first_loss: float | None = None
@@ -191,7 +187,7 @@ class Trainer:
             state["rows"] = self._rows.detach()
         else:
             state |= {f"table.{name}": value for name, value in self._table.state().items()}
-        for number, values in self._optimizer.state_dict()["state"].items():
+        for number, values in self._optimizer.state.items():
             state |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
         return state
 
@@ -207,13 +203,12 @@ class Trainer:
             self._rows.data.copy_(saved["rows"])
         else:
             self._table.restore(under("table."))
-        optimizer = self._optimizer.state_dict()
         values: dict[int, dict[str, Tensor]] = {}
         for key, value in under("optimizer.").items():
             number, _, name = key.partition(".")
-            values.setdefault(int(number), {})[name] = value.clone()  # it will be changed in place
+            values.setdefault(int(number), {})[name] = value
         self._check_optimizer(values)
-        self._optimizer.load_state_dict({**optimizer, "state": values})
+        self._optimizer.restore(values)
         if "first_loss" in saved:
             self._first_loss = float(saved["first_loss"])
         epochs = int(saved["epochs"])
@@ -223,11 +218,11 @@ class Trainer:
 
     def _check_optimizer(self, values: Mapping[int, Mapping[str, Tensor]]) -> None:
         """Raises unless each parameter has all its moments, in its shape."""
-        parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
+        parameters, kept = self._optimizer.parameters, MOMENTS[self._config.optimizer]
         for number, moments in values.items():
             if not 0 <= number < len(parameters):
                 raise ValueError(f"there are {len(parameters)} parameters. Got number {number}.")
-            if set(moments) != MOMENTS[self._config.optimizer]:
+            if not kept or set(moments) != {"step", *kept}:
                 raise ValueError(f"parameter {number} must have all moments.")
             for name, moment in moments.items():
                 if name != "step":
@@ -267,7 +262,7 @@ class Trainer:
         expanded = expanded.to(device)
         table = self._table
         rows = self._rows if table is None else table.take(expanded.nodes)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         outputs = expanded.outputs(self._encoder, rows)
         if self._full is not None and step.nodes is not None:
             outputs = outputs.index_select(0, step.nodes.to(device))
@@ -375,19 +370,6 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
     most = round((1 - config.dropout) * 2**16)  # of the draws are below this
     kept = (bits.view(torch.int16)[:count] < most - 2**15).to(outputs.dtype)
     return outputs * kept.mul_(2**16 / most).view_as(outputs)
-
-
-def _optimizer(
-    config: TrainingConfig, parameters: list[torch.nn.Parameter]
-) -> torch.optim.Optimizer:
-    if not parameters:  # the entity table may be all that is trained
-        parameters = [torch.nn.Parameter(torch.zeros(1))]
-    if config.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=config.learning_rate)
-    if config.optimizer == "rmsprop":
-        # Keras' RMSprop, which the originals use, decays faster than torch's.
-        return torch.optim.RMSprop(parameters, lr=config.learning_rate, alpha=0.9, eps=1e-7)
-    return torch.optim.SGD(parameters, lr=config.learning_rate)
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:
