@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.engines import Engine, InMemory, Ref
 from clusterea.errors import InputError
+from clusterea.graph.compact_union import Unions
 from clusterea.numerics.products import vector_type
 from clusterea.seeding import generator
 from clusterea.sharded.shards import cut
@@ -47,6 +48,7 @@ def propagate(
     device: torch.device | str = "cpu",
     progress: Callable[[EncoderProgress], None] | None = None,
     engine: Engine | None = None,
+    unions: Unions | None = None,
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
@@ -61,12 +63,14 @@ def propagate(
         progress: Called after every round.
         engine: Runs the units; in this process and in memory if not given. The result does not
             depend on it, nor on the number of its shards.
+        unions: Holds the union of the graphs, for the next encoder of the same graphs.
     """
     if not task.num_seeds:
         raise InputError("label propagation needs seeds. Got none.")
     engine = engine or InMemory()
     device = torch.empty(0, device=device).device
-    edges = engine.submit(LabelEdges.of, task.graphs, device)
+    here = unions.of(task.graphs, device) if unions is not None and engine.is_here else None
+    edges = engine.submit(LabelEdges.of, task.graphs, device, here)
     bounds = cut(sum(task.num_entities), engine, ROWS_HERE[device.type])
     entities, relations = _sketches(engine, edges, task, config, device, bounds, progress)
     embeddings = _described(engine, edges, entities, relations, config, bounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,9 +16,10 @@ from clusterea.config import TrainingConfig
 from clusterea.errors import InputError
 from clusterea.freed_memory import keep_freed
 from clusterea.graph.common_structure import no_common_edges, too_many_twins
+from clusterea.graph.compact_union import Unions
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
-from clusterea.graph.union import UnionGraph, union
-from clusterea.models import Encoder, Shape, find_encoder
+from clusterea.graph.union import UnionGraph, union, union_bytes
+from clusterea.models import Encoder, Shape, find_encoder, means_of_sets
 from clusterea.numerics.block_sizes import available
 from clusterea.numerics.optimizer import MOMENTS, Optimizer
 from clusterea.numerics.sparse_matmul import SparseMatrix
@@ -28,7 +30,7 @@ from clusterea.training.losses import margin_loss, nhsm_loss, rejected_loss
 from clusterea.training.prefetch import prefetch
 from clusterea.training.progress import EncoderProgress
 from clusterea.training.steps import Schedule, Step
-from clusterea.types import AlignmentTask, Pair
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
 
 LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that are used to check the embeddings
 EXPLODED = 1e3  # training has diverged at this multiple of the first loss
@@ -58,6 +60,7 @@ def train(
     device: torch.device | str = "cpu",
     checkpoints: Checkpoints | None = None,
     progress: Callable[[EncoderProgress], None] | None = None,
+    unions: Unions | None = None,
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
@@ -71,17 +74,18 @@ def train(
         device: Where to compute.
         checkpoints: Where the state is kept after every epoch, and read on a resume.
         progress: Called after every step.
+        unions: Holds the union of the graphs, for the next encoder of the same graphs.
     """
     if not task.num_seeds:
         raise InputError("training needs seeds. Got none.")
-    trainer = Trainer(task, config, torch.device(device))
+    trainer = Trainer(task, config, torch.device(device), unions)
     done = 0
     if checkpoints is not None and (saved := checkpoints.latest()) is not None:
         try:
             done = trainer.restore(saved)
         except (KeyError, ValueError, RuntimeError, TypeError):  # it belongs to another config
             checkpoints.reject()
-            trainer = Trainer(task, config, torch.device(device))
+            trainer = Trainer(task, config, torch.device(device), unions)
     with keep_freed():
         for epoch in range(done, config.epochs):
             trainer.run_epoch(epoch, progress)
@@ -93,18 +97,20 @@ def train(
 class Trainer:
     """An encoder, its entity table and their optimizers."""
 
-    def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
-        make_encoder = find_encoder(config.model)
+    def __init__(
+        self,
+        task: AlignmentTask,
+        config: TrainingConfig,
+        device: torch.device,
+        unions: Unions | None = None,
+    ) -> None:
         device = torch.empty(0, device=device).device  # "cuda" is not equal to "cuda:0"
         self._task, self._config, self._device = task, config, device
-        host = torch.device("cpu")
-        graph = union(task.graphs)
-        on_device = _fits(graph.num_bytes(), device)
-        self._graph = graph.to(device) if on_device else graph
-        draw = generator(config.seed, "initial")
-        shape = Shape.of(graph, device)
-        self._encoder: Encoder = make_encoder(shape, config, draw)
-        rows = self._encoder.initial_rows(draw)
+        with ThreadPoolExecutor(1) as beside:  # one core draws the rows of millions of entities
+            drawing = beside.submit(_drawn, task.graphs, config)
+            self._graph = _union(task.graphs, device, unions or Unions())
+            self._encoder, rows = drawing.result()
+        self._encoder.sets = means_of_sets(self._graph).to(device)
         self._encoder.to(device)
         # Adam keeps two moments of each row beside it.
         on_device = _fits(3 * rows.nbytes, device)
@@ -117,7 +123,7 @@ class Trainer:
             self._rows: Tensor = rows
             self._table: EntityTable | None = None
         else:
-            rows = rows.to(device if on_device else host)
+            rows = rows.to(device if on_device else torch.device("cpu"))
             self._table = EntityTable(rows, config.learning_rate, device)
         self._optimizer = Optimizer(config.optimizer, parameters, config.learning_rate)
         self._expander = Expander(self._graph)
@@ -370,6 +376,22 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
     most = round((1 - config.dropout) * 2**16)  # of the draws are below this
     kept = (bits.view(torch.int16)[:count] < most - 2**15).to(outputs.dtype)
     return outputs * kept.mul_(2**16 / most).view_as(outputs)
+
+
+def _drawn(graphs: Pair[KnowledgeGraph], config: TrainingConfig) -> tuple[Encoder, Tensor]:
+    """The encoder and its entity table, on the host."""
+    draw = generator(config.seed, "initial")
+    encoder = find_encoder(config.model)(Shape.before_union(graphs), config, draw)
+    return encoder, encoder.initial_rows(draw)
+
+
+def _union(graphs: Pair[KnowledgeGraph], device: torch.device, unions: Unions) -> UnionGraph:
+    """The union of the graphs, on the device if it fits there."""
+    found = unions.of(graphs, device)
+    if not _fits(union_bytes(found), device):
+        found = found.to(torch.device("cpu"))
+    graph = union(graphs, found)
+    return graph.to(device) if _fits(graph.num_bytes(), device) else graph
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:
