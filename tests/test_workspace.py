@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import save_file
 
+from clusterea.checksums import tensors_checksum
 from clusterea.config import preset, training_config
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.errors import DamagedError, DataError, InputError
@@ -36,6 +38,7 @@ from clusterea.workspace import (
     task_key,
     write_tensors,
 )
+from clusterea.workspace.tensors import TYPES
 
 
 @pytest.fixture(scope="module")
@@ -576,7 +579,7 @@ def test_tensors_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError("disk full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("safetensors.torch.save_file", fails)
+        patched.setattr("os.pwrite", fails)
         with pytest.raises(InputError, match="can't be written: disk full"):
             checkpoints.save({"x": torch.arange(9)})
     state = checkpoints.latest()
@@ -585,6 +588,29 @@ def test_tensors_are_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     checkpoints.remove()
     assert checkpoints.latest() is None
+
+
+def test_files_are_those_of_safetensors(tmp_path: Path) -> None:
+    every = {f"{number * 5 % 13}-{name}": name for number, name in enumerate(TYPES)}
+    for tensors in (
+        {key: torch.arange(3).to(getattr(torch, name)) for key, name in every.items()},
+        {'"é\n': torch.empty(0, 2), "one": torch.tensor(7.0), "t": torch.ones(3, 5).T},
+        {},
+    ):
+        write_tensors(tmp_path / "ours", tensors, "train-1")
+        whole = {key: value.contiguous() for key, value in tensors.items()}
+        checksum = {"checksum": tensors_checksum("train-1", whole)}
+        save_file(whole, tmp_path / "theirs", checksum)
+        assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_the_system_may_write_less_than_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.pwrite
+    monkeypatch.setattr("os.pwrite", lambda number, some, at: write(number, some[:7], at))
+    write_tensors(tmp_path / "t", {"x": torch.arange(100)})
+    assert torch.equal(read_tensors(tmp_path / "t")["x"], torch.arange(100))
 
 
 def test_a_view_is_saved_by_itself(tmp_path: Path) -> None:

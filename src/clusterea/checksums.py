@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,20 +21,37 @@ CHUNK = 1 << 24
 SEAL = "checksum"
 
 
-def tensors_checksum(name: str, tensors: Mapping[str, Tensor]) -> str:
-    """The checksum of the names, types, shapes and bytes of tensors on the host."""
+def tensors_checksum(
+    name: str,
+    tensors: Mapping[str, Tensor],
+    also: Callable[[str, int, memoryview], None] | None = None,
+) -> str:
+    """The checksum of the names, types, shapes and bytes of tensors on the host.
+
+    Args:
+        name: Of the file.
+        tensors: By their names.
+        also: Called for each chunk with the name of its tensor, the place of its first byte in
+            this tensor, and its bytes; in several threads, in any order.
+    """
     heads: list[str] = []
-    chunks: list[memoryview] = []
+    chunks: list[tuple[str, int, memoryview]] = []
     for key in sorted(tensors):
         tensor = tensors[key]
         heads.append(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
-        chunks += _chunks(tensor)
+        chunks += ((key, start, chunk) for start, chunk in _chunks(tensor))
+
+    def checked(part: tuple[str, int, memoryview]) -> int:
+        if also is not None:
+            also(*part)
+        return zlib.crc32(part[2])
+
     threads = min(len(chunks), available_cpus(), 8)
     if threads > 1:  # zlib releases Python's lock
         with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(zlib.crc32, chunks))
+            found = list(pool.map(checked, chunks))
     else:
-        found = [zlib.crc32(chunk) for chunk in chunks]
+        found = [checked(chunk) for chunk in chunks]
     return _checksum(json.dumps([name, heads, found]))
 
 
@@ -75,11 +92,11 @@ def _checksum(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-def _chunks(tensor: Tensor) -> Iterator[memoryview]:
+def _chunks(tensor: Tensor) -> Iterator[tuple[int, memoryview]]:
     from torch import uint8
 
     if not tensor.numel():  # an empty tensor may not have a view as bytes
         return
     content = tensor.detach().contiguous().reshape(-1).view(uint8).numpy().data
     for start in range(0, len(content), CHUNK):
-        yield content[start : start + CHUNK]
+        yield start, content[start : start + CHUNK]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterea.graph import sorted_edges as module
-from clusterea.graph.sorted_edges import EdgeBlock, edge_blocks
+from clusterea.graph.sorted_edges import EdgeBlock, edge_blocks, keys_on
 from clusterea.numerics.block_sizes import BLOCK_SIZES
 from clusterea.types import KnowledgeGraph
 from small_graphs import graph, knowledge_graphs, random_pair
@@ -54,6 +54,15 @@ def test_any_graph_in_any_blocks(some: KnowledgeGraph, block: int, bits: int) ->
         patch.setitem(BLOCK_SIZES, "sorted edges", {"cpu": block})
         patch.setattr(module, "KEY_BITS", bits)
         check(some)
+
+
+@given(knowledge_graphs(), st.integers(0, 5), st.integers(1, 6))
+def test_keys_of_a_gpu_are_those_of_a_cpu(some: KnowledgeGraph, first: int, size: int) -> None:
+    entities = range(first, min(first + size, some.num_entities))
+    ends, bits = (some.heads, some.tails), (3, 4)
+    arguments = ends, some.relations, some.num_relations, entities, bits
+    found = keys_on(torch.device("cpu"), *arguments)
+    assert found.tolist() == module._keys(*arguments).tolist()
 
 
 def test_a_hub_is_one_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,7 +304,7 @@ class TestResume:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("safetensors.torch.save_file", full)
+            patch.setattr("os.pwrite", full)
             with pytest.raises(
                 InputError,
                 match=r"run/fuse-\w+/tensors.safetensors: can't be written: the disk is full",

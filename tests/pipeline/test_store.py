@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import torch
 
 from clusterea.errors import DamagedError
 from clusterea.pipeline.cuts import Parts
-from clusterea.pipeline.store import Made, Store, read
+from clusterea.pipeline.store import MOST_WAITING, Made, Store, read
 from clusterea.types import Alignment, Embeddings, Links, Pair, Partition, Similarity, Stored
 from clusterea.workspace import Workspace, read_tensors, recipe_key, write_tensors
 
@@ -161,7 +164,12 @@ class TestMade:
         assert not Made.of("a", value).reused
 
 
-def kept(store: Store, links: torch.Tensor | None, **recipe: int) -> Made[Links]:
+def kept(
+    store: Store,
+    links: torch.Tensor | None,
+    stored: Callable[[str], None] | None = None,
+    **recipe: int,
+) -> Made[Links]:
     """The links as an artifact; None: they must not be made."""
 
     def make(key: str) -> Links:
@@ -170,7 +178,7 @@ def kept(store: Store, links: torch.Tensor | None, **recipe: int) -> Made[Links]
             raise RuntimeError("not to be made")
         return Links(links)
 
-    return store.made("pseudo", recipe, {"task": "task-0"}, Links, SIZES, make)
+    return store.made("pseudo", recipe, {"task": "task-0"}, Links, SIZES, make, stored)
 
 
 class TestStore:
@@ -262,3 +270,103 @@ class TestStore:
             assert not made.reused
             assert not store.has(made.key)
             assert torch.equal(made.value.pairs, links)
+
+
+@pytest.fixture
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterea.pipeline.store.LARGE", 0)
+
+
+class Held(Workspace):
+    """Results are written when `go` is set."""
+
+    def __init__(self, folder: Path, error: Exception | None = None) -> None:
+        super().__init__(folder)
+        self.go = threading.Event()
+        self.error = error
+
+    def save_tensors(self, *arguments: Any) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        assert self.go.wait(60)
+        if self.error is not None:
+            raise self.error
+        super().save_tensors(*arguments)
+
+
+@pytest.mark.usefixtures("all_large")
+class TestLargeResults:
+    def test_they_are_written_beside_what_follows(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path)
+        told: list[str] = []
+
+        def on_disk(key: str) -> None:
+            assert Workspace(tmp_path).has(key)
+            told.append(key)
+
+        with Store(workspace) as store:
+            found = [kept(store, LINKS[:number], on_disk, a=number) for number in range(3)]
+            keys = [each.key for each in found]
+            assert all(map(store.has, keys))
+            assert not any(map(workspace.has, keys))
+            assert not told
+            workspace.go.set()
+            store.wait()
+            assert told == keys
+            later = kept(store, LINKS, on_disk, a=3)
+        assert told == [*keys, later.key]
+        for number, key in enumerate(keys):
+            assert len(read(workspace, key, Links, SIZES)) == len(LINKS[:number])
+
+    def test_most_wait_in_memory(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path)
+        with Store(workspace) as store:
+            for number in range(1 + MOST_WAITING):
+                kept(store, LINKS, a=number)
+            threading.Timer(0.2, workspace.go.set).start()
+            last = kept(store, LINKS, a=-1)
+            assert workspace.go.is_set()
+        assert workspace.has(last.key)
+
+    def test_one_that_is_being_written_is_not_made_again(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path)
+        with Store(workspace) as store:
+            kept(store, LINKS, a=1)
+            threading.Timer(0.2, workspace.go.set).start()
+            again = kept(store, None, a=1)
+            assert again.reused
+            assert torch.equal(again.value.pairs, LINKS)
+
+    def test_an_error_is_told_by_what_follows(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path, OSError("the disk is full"))
+        workspace.go.set()
+        told: list[str] = []
+        with pytest.raises(OSError, match="the disk is full"), Store(workspace) as store:
+            kept(store, LINKS, told.append, a=1)
+            with suppress(TimeoutError):
+                store._writing[0].done.exception(60)
+            kept(store, None, a=2)
+        assert not told
+
+    def test_or_at_the_end(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path, OSError("the disk is full"))
+        with pytest.raises(OSError, match="the disk is full"), Store(workspace) as store:
+            made = kept(store, LINKS, a=1)
+            workspace.go.set()
+        assert not store.has(made.key)
+
+    def test_another_error_is_told_and_what_was_made_is_stored(self, tmp_path: Path) -> None:
+        workspace = Held(tmp_path)
+        with pytest.raises(RuntimeError, match="not to be made"), Store(workspace) as store:
+            made = kept(store, LINKS, a=1)
+            workspace.go.set()
+            kept(store, None, a=2)
+        assert workspace.has(made.key)
+
+    def test_after_the_block_they_are_stored_at_once(self, tmp_path: Path) -> None:
+        with Store(Workspace(tmp_path)) as store:
+            key = kept(store, LINKS, a=1).key
+        (tmp_path / key / "tensors.safetensors").write_bytes(b"")
+        with Store(Workspace(tmp_path)) as store:
+            found = kept(store, LINKS[:1], a=1)
+        assert len(found.value.pairs) == 1  # computed again, when it was asked for
+        assert len(read(Workspace(tmp_path), key, Links, SIZES)) == 1

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from clusterea.numerics.copies import rows_on
 from clusterea.numerics.products import vector_type
 from clusterea.numerics.rows import Rows
 from clusterea.numerics.ties import mixed
 from clusterea.types import NO_ENTITIES, IntArray, Pair
 
-ROWS_AT_ONCE = 1 << 17  # moved to the device at a time
+ROWS_AT_ONCE = 1 << 15  # moved to the device at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,13 +41,12 @@ class VectorTable:
         for encoder, (rows, part, share) in enumerate(
             zip(self.tables, parts, self.shares, strict=True)
         ):
-            for start in range(0, len(entities), ROWS_AT_ONCE):
-                chosen = entities[start : start + ROWS_AT_ONCE].to(rows.device)
-                moved = rows.index_select(0, chosen).to(self.device).float()  # from either
+            for some, copied in rows_on(self.device, rows, entities, ROWS_AT_ONCE):
+                moved = copied.float()  # from either type
                 if self.own is not None and share and encoder < of_structure:
-                    own = self.own[chosen.cpu(), encoder] / share
+                    own = self.own[entities[some].cpu(), encoder] / share
                     moved = moved * own.unsqueeze(1).to(moved)
-                part[start : start + ROWS_AT_ONCE] = moved if share == 1 else moved * share**0.5
+                part[some] = moved if share == 1 else moved * share**0.5
         if len(self.hidden) and self.num_contents:
             at = torch.isin(entities, torch.tensor(self.hidden)).nonzero().flatten()
             vectors[at.to(self.device), sum(self.widths[:of_structure]) :] = 0

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clusterea.graph.sorted_edges import Column, EdgeBlock, edge_blocks
+from clusterea.graph.sorted_edges import GPU_BYTES, Column, EdgeBlock, edge_blocks
+from clusterea.numerics.block_sizes import available
 from clusterea.numerics.index_types import index_type, number_type
 from clusterea.numerics.segments import offsets_of, ranges
 from clusterea.types import KnowledgeGraph, Pair
 
+LOWEST = -(2**63)
 SEVERAL = -1  # in place of the relation of an edge that has a set of several
 
 
@@ -40,15 +42,24 @@ class CompactUnion:
         return self.offsets.numel() - 1
 
     @classmethod
-    def of(cls, graphs: Pair[KnowledgeGraph]) -> CompactUnion:
-        """The union of both graphs, on the host."""
-        cpu = torch.device("cpu")
+    def of(cls, graphs: Pair[KnowledgeGraph], device: torch.device | None = None) -> CompactUnion:
+        """The union of both graphs, on the device; on the host if that is not given.
+
+        It is the same on each device. If a GPU has too little memory to sort there, the CPU does.
+        """
+        device = torch.device("cpu") if device is None else device
+        most = max(graph.num_triples for graph in graphs)
+        free = available(device) if device.type == "cuda" else None
+        if free is not None and most * GPU_BYTES > free / 2:
+            return cls.of(graphs).to(device)
         nodes = sum(graph.num_entities for graph in graphs)
         relations = 2 * sum(graph.num_relations for graph in graphs)
         node, name = index_type(nodes), number_type(relations)
-        degrees, incidence = (torch.zeros(nodes, dtype=torch.int64) for _ in range(2))
+        degrees, incidence = (
+            torch.zeros(nodes, dtype=torch.int64, device=device) for _ in range(2)
+        )
         neighbors, singles, incident, sizes, members = (Column() for _ in range(5))
-        for block, shift, labels in _blocks(graphs):
+        for block, shift, labels in _blocks(graphs, device):
             own = slice(block.start + shift, block.stop + shift)
             starts = block.is_new_pair.nonzero().flatten()
             degrees[own] = block.counts(block.owners[starts])
@@ -64,11 +75,11 @@ class CompactUnion:
             incidence[own], held, _ = block.by_label(labels, relations)
             incident.add(held, name)
         sets = _RelationSets.of(
-            sizes.joined(torch.int64, cpu), members.joined(name, cpu), relations
+            sizes.joined(torch.int64, device), members.joined(name, device), relations
         )
-        of_edges = singles.joined(name, cpu).to(number_type(len(sets.offsets)))
+        of_edges = singles.joined(name, device).to(number_type(len(sets.offsets)))
         of_edges[of_edges == SEVERAL] = sets.numbers.to(of_edges.dtype)
-        to, held = neighbors.joined(node, cpu), incident.joined(name, cpu)
+        to, held = neighbors.joined(node, device), incident.joined(name, device)
         return cls(
             offsets_of(degrees).to(index_type(len(to))),
             to,
@@ -88,7 +99,9 @@ class CompactUnion:
         return replace(self, **moved)
 
 
-def _blocks(graphs: Pair[KnowledgeGraph]) -> Iterator[tuple[EdgeBlock, int, Tensor]]:
+def _blocks(
+    graphs: Pair[KnowledgeGraph], device: torch.device
+) -> Iterator[tuple[EdgeBlock, int, Tensor]]:
     """The edges of both graphs, what the numbers of their nodes begin at, and their relations.
 
     The tail receives from the head along r, the head from the tail along the inverse of r.
@@ -98,9 +111,7 @@ def _blocks(graphs: Pair[KnowledgeGraph]) -> Iterator[tuple[EdgeBlock, int, Tens
     for graph in graphs:
         own = graph.num_relations
         ends = graph.tails, graph.heads
-        for block in edge_blocks(
-            ends, graph.relations, graph.num_entities, own, torch.device("cpu")
-        ):
+        for block in edge_blocks(ends, graph.relations, graph.num_entities, own, device):
             labels = block.labels + names
             labels += (block.labels >= own) * (relations - own)
             yield block, nodes, labels
@@ -125,18 +136,39 @@ class _RelationSets:
             members: (…,): these relations.
             num_relations: All of them.
         """
-        starts = offsets_of(sizes)[:-1]
+        offsets, device = offsets_of(sizes), sizes.device
         # Sets are compared by the sum of a random 64-bit number for each relation. Two different
         # sets have the same sum only by a collision of 64-bit numbers.
         tags = np.random.default_rng(0).integers(2**64, size=num_relations, dtype=np.uint64)
-        sums = tags[members.numpy()]
-        sums = np.add.reduceat(sums, starts.numpy()) if len(sums) else sums
-        _, first, numbers = np.unique(sums, return_index=True, return_inverse=True)
-        examples = torch.from_numpy(first)
+        tag = torch.from_numpy(tags.view(np.int64)).to(device)
+        # Sums may overflow: they are the same modulo 2^64.
+        added = offsets_of(tag.index_select(0, members.long()))
+        sums = added[offsets[1:]] - added[offsets[:-1]]
+        # Sets are numbered in the order of their sums without a sign.
+        distinct, numbers = torch.unique(sums ^ LOWEST, return_inverse=True)
+        places = torch.arange(len(sums), device=device)
+        examples = numbers.new_full((len(distinct),), len(sums))
+        examples.scatter_reduce_(0, numbers, places, "amin")  # the first edge with each
         counts = sizes[examples]
-        _, cells = ranges(starts[examples], counts)
+        _, cells = ranges(offsets[examples], counts)
+        ones = torch.ones(num_relations, dtype=torch.int64, device=device)
         return cls(
-            offsets_of(torch.cat([torch.ones(num_relations, dtype=torch.int64), counts])),
-            torch.cat([torch.arange(num_relations), members[cells].long()]),
-            torch.from_numpy(numbers) + num_relations,
+            offsets_of(torch.cat([ones, counts])),
+            torch.cat([torch.arange(num_relations, device=device), members[cells].long()]),
+            numbers + num_relations,
         )
+
+
+class Unions:
+    """The last union that was asked for, so that several encoders share it."""
+
+    def __init__(self) -> None:
+        self._graphs: Pair[KnowledgeGraph] | None = None
+        self._found: CompactUnion | None = None
+
+    def of(self, graphs: Pair[KnowledgeGraph], device: torch.device) -> CompactUnion:
+        """The union of both graphs, on the device."""
+        if self._found is None or graphs is not self._graphs:
+            self._found = None  # it is freed before the next one takes memory
+            self._graphs, self._found = graphs, CompactUnion.of(graphs, device)
+        return self._found.to(device)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from clusterea.graph.adjacency import normalize
 from clusterea.graph.compact_union import CompactUnion
-from clusterea.graph.functionality import relation_weights
-from clusterea.numerics.segments import owners
+from clusterea.graph.functionality import FLOOR
+from clusterea.numerics.index_types import as_index
+from clusterea.numerics.segments import owners, segment_sum
 from clusterea.types import KnowledgeGraph, Pair
 
 
@@ -73,21 +73,26 @@ class UnionGraph:
         )
 
 
-def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
-    """The union of both graphs, on the host."""
-    found = CompactUnion.of(graphs)
-    nodes, edges = found.num_nodes, len(found.neighbors)
+def union(graphs: Pair[KnowledgeGraph], found: CompactUnion | None = None) -> UnionGraph:
+    """The union of both graphs, where `found` is; on the host if that is not given.
+
+    Args:
+        graphs: Both graphs.
+        found: `CompactUnion.of` them, if it is there already.
+    """
+    found = CompactUnion.of(graphs) if found is None else found
+    edges = len(found.neighbors)
     receivers, senders = owners(found.offsets.long(), edges), found.neighbors.long()
     sets = found.relation_sets.long()
-    summed = _set_weights(graphs, found)[sets.numpy()]
-    summed[receivers.numpy() == senders.numpy()] = 0  # adds nothing to the self-loop
-    normalized, self_weights = normalize(summed, receivers.numpy(), senders.numpy(), nodes)
+    summed = _set_weights(graphs, found).index_select(0, sets)
+    summed[receivers == senders] = 0  # adds nothing to the self-loop
+    weights, self_weights = _normalized(summed, receivers, senders, found.offsets.long())
     return UnionGraph(
         offsets=found.offsets.long(),
         neighbors=senders,
         relation_sets=sets,
-        weights=torch.from_numpy(normalized),
-        self_weights=torch.from_numpy(self_weights),
+        weights=weights,
+        self_weights=self_weights,
         set_offsets=found.set_offsets,
         set_relations=found.set_relations,
         incident_offsets=found.incident_offsets.long(),
@@ -97,13 +102,42 @@ def union(graphs: Pair[KnowledgeGraph]) -> UnionGraph:
     )
 
 
-def _set_weights(graphs: Pair[KnowledgeGraph], found: CompactUnion) -> NDArray[np.float64]:
-    """(sets,): the functionality weights of a set's relations, added up."""
-    of_source, of_target = graphs.map(relation_weights)
-    # Towards the tail along a relation, towards the head along its inverse.
-    weights = np.concatenate([of_source[0], of_target[0], of_source[1], of_target[1]])
-    starts = found.set_offsets[:-1].numpy()
-    summed: NDArray[np.float64] = (
-        np.add.reduceat(weights[found.set_relations.numpy()], starts) if len(starts) else weights
+def union_bytes(found: CompactUnion) -> int:
+    """The bytes of the union with weights, and of what making it takes beside it."""
+    edges, nodes = len(found.neighbors), found.num_nodes
+    return 64 * edges + 48 * nodes + 8 * len(found.incident_relations)
+
+
+def _set_weights(graphs: Pair[KnowledgeGraph], found: CompactUnion) -> Tensor:
+    """(sets,) float64: the functionality weights of a set's relations, added up.
+
+    A relation is on the edges of as many nodes as it has distinct tails; its inverse, of heads.
+    """
+    ends = as_index(found.incident_relations).bincount(minlength=found.num_relations)
+    triples = np.concatenate(
+        [np.bincount(graph.relations, minlength=graph.num_relations) for graph in graphs]
     )
-    return summed
+    # Towards the tail along a relation, towards the head along its inverse.
+    shares = ends.cpu().numpy() / np.maximum(np.tile(triples, 2), 1)
+    weights = np.maximum(shares, FLOOR)
+    starts = found.set_offsets[:-1].cpu().numpy()
+    summed = (
+        np.add.reduceat(weights[found.set_relations.cpu().numpy()], starts)
+        if len(starts)
+        else weights
+    )
+    return torch.from_numpy(summed).to(found.offsets.device)
+
+
+def _normalized(
+    weights: Tensor, receivers: Tensor, senders: Tensor, offsets: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`adjacency.normalize`, on the device of the weights. The last digits may differ on a GPU."""
+    if weights.device.type == "cpu":
+        parts = weights.numpy(), receivers.numpy(), senders.numpy()
+        cells, own = normalize(*parts, len(offsets) - 1)
+        return torch.from_numpy(cells), torch.from_numpy(own)
+    strength = 1 + segment_sum(weights, offsets)
+    scale = strength.rsqrt()
+    cells_there = weights * scale.index_select(0, receivers) * scale.index_select(0, senders)
+    return cells_there.float(), strength.reciprocal().float()

@@ -5,11 +5,19 @@ from __future__ import annotations
 from clusterea.config import LABEL_PROPAGATION, NAMES, EncoderConfig, PropagationConfig
 from clusterea.errors import look_up
 from clusterea.models.dual_amn import DualAMN
-from clusterea.models.encoder import Encoder, Shape
+from clusterea.models.encoder import Encoder, Shape, means_of_sets
 from clusterea.models.gcn_align import GCNAlign
 from clusterea.models.rrea import RREA
 
-__all__ = ["ENCODERS", "Encoder", "Shape", "check_model", "find_encoder", "output_width"]
+__all__ = [
+    "ENCODERS",
+    "Encoder",
+    "Shape",
+    "check_model",
+    "find_encoder",
+    "means_of_sets",
+    "output_width",
+]
 
 ENCODERS: dict[str, type[Encoder]] = {
     "gcn-align": GCNAlign,

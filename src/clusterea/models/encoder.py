@@ -14,6 +14,7 @@ from clusterea.graph.expansion import Block
 from clusterea.graph.union import UnionGraph
 from clusterea.numerics.segments import lengths, owners
 from clusterea.numerics.sparse_matmul import SparseMatrix
+from clusterea.types import KnowledgeGraph, Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,23 @@ class Shape:
 
     num_entities: tuple[int, int]
     num_relations: int  # with inverses
-    sets: SparseMatrix  # (sets, relations): the mean over each edge's set of relations
+    sets: SparseMatrix | None = None  # see `Encoder.sets`; None: given later
 
     @staticmethod
     def of(graph: UnionGraph, device: torch.device) -> Shape:
-        sets = SparseMatrix.means(graph.set_offsets, graph.set_relations, graph.num_relations)
         sizes = graph.num_entities.source, graph.num_entities.target
-        return Shape(sizes, graph.num_relations, sets.to(device))
+        return Shape(sizes, graph.num_relations, means_of_sets(graph).to(device))
+
+    @staticmethod
+    def before_union(graphs: Pair[KnowledgeGraph]) -> Shape:
+        """What is known before the union of the graphs is made."""
+        sizes = graphs.source.num_entities, graphs.target.num_entities
+        return Shape(sizes, 2 * sum(graph.num_relations for graph in graphs))
+
+
+def means_of_sets(graph: UnionGraph) -> SparseMatrix:
+    """(sets, relations): the mean over each edge's set of relations."""
+    return SparseMatrix.means(graph.set_offsets, graph.set_relations, graph.num_relations)
 
 
 class Encoder(nn.Module):
@@ -46,6 +57,8 @@ class Encoder(nn.Module):
     reads_neighbors: ClassVar[bool] = False
     #: Whether `inputs` reads the relations on a node's edges.
     reads_relations: ClassVar[bool] = False
+    #: `means_of_sets` on the computing device; needed by `layer` of some models.
+    sets: SparseMatrix | None = None
 
     @abstractmethod
     def initial_rows(self, generator: torch.Generator) -> Tensor:

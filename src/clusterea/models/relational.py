@@ -38,7 +38,7 @@ class RelationalEncoder(Encoder):
         self._num_nodes = sum(shape.num_entities)
         self._dimension = config.dimension
         self._activation = ACTIVATIONS[config.activation]
-        self._sets = shape.sets
+        self.sets = shape.sets
         self.relations = nn.Parameter(
             _uniform(shape.num_relations, config.dimension, generator=generator)
         )  # (relations, dim)
@@ -56,7 +56,9 @@ class RelationalEncoder(Encoder):
         return self._activation(torch.stack([entities, relations], dim=1))
 
     def layer(self, index: int, states: Tensor, block: Block) -> Tensor:
-        axes = normalize(self._sets @ self.relations, dim=1)  # (sets, dim)
+        if self.sets is None:
+            raise ValueError("sets must be given: this model reads them.")
+        axes = normalize(self.sets @ self.relations, dim=1)  # (sets, dim)
         owner = owners(block.offsets, block.num_edges)
         scores = self.scores(index, states, axes, block)  # (edges, 2)
         attention = segment_softmax(scores, block.offsets, owner)

@@ -61,10 +61,12 @@ def align(
     whole = Made.of(task_key(task), task)
     similarity: Made[Similarity] | None = None
     alignment: Made[Alignment] | None = None
-    store = Store(workspace, observer.warn)
     if engine is not None:
         engine.fit(lambda shards: shard_plan(task, config, shards).worker)
-    with Stages(whole, config, device, store, observer, previous, engine) as run:
+    with (
+        Store(workspace, observer.warn) as store,
+        Stages(whole, config, device, store, observer, previous, engine) as run,
+    ):
         if until != "train":
             run.begin_metis([*config.samplers, *(samplers or ())])
         run.encode_contents()
@@ -74,6 +76,7 @@ def align(
             similarity = run.mean([each.similarity for each in fitted])
         if until == "match" and similarity is not None:
             alignment = run.match(fitted, similarity)
+        run.settle()
     return AlignmentResult(
         task,
         config,

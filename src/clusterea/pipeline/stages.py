@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from clusterea.fusion import Trust
+    from clusterea.graph.compact_union import Unions
     from clusterea.pipeline.result import Round
     from clusterea.training import EncoderProgress
 
@@ -122,6 +124,13 @@ class Stages:
         self.costs.append(cost)
         self._observer.end(cost)
         return made
+
+    def settle(self) -> None:
+        """Waits until all results are on disk. The time counts as part of the last stage."""
+        start = time.perf_counter()
+        self._store.wait()
+        if self.costs:
+            self.costs[-1].seconds += time.perf_counter() - start
 
     def fits(self) -> list[Fit]:
         """The fits: each with other seeds held out."""
@@ -226,11 +235,16 @@ class Stages:
 
     def encode(self, learned: Sequence[Lesson], *, all_encoders: bool) -> list[Encoding]:
         """Runs the encoders of a round on each lesson: see `Rounds.encoders`."""
+        from clusterea.graph.compact_union import Unions
+
+        if learned[0].round or learned[0].fit:
+            self.settle()  # the embeddings before these are not needed in memory any more
         encoders = self.rounds.encoders(
             learned[0].round, has_all=all_encoders, is_warm=self.previous is not None
         )
+        unions = Unions()
         return [
-            Encoding(number, lesson, self._encoded(config, lesson))
+            Encoding(number, lesson, self._encoded(config, lesson, unions))
             for number, config in encoders
             for lesson in learned
         ]
@@ -271,7 +285,9 @@ class Stages:
         is_settled = last.num_new <= config.least_gain * pairs
         return is_settled or len(rounds) - 1 + self.rounds.trained >= config.rounds
 
-    def _encoded(self, config: EncoderConfig, lesson: Lesson) -> Made[Embeddings]:
+    def _encoded(
+        self, config: EncoderConfig, lesson: Lesson, unions: Unions
+    ) -> Made[Embeddings]:
         from clusterea.sharded import propagate
         from clusterea.training import train
 
@@ -286,16 +302,11 @@ class Stages:
 
         def make(key: str) -> Embeddings:
             task = lesson.task.value
+            how: Any = {"device": self._device, "progress": told, "unions": unions}
             if not isinstance(config, TrainingConfig):
-                return Embeddings(
-                    *propagate(
-                        task, config, device=self._device, progress=told, engine=self._engine
-                    )
-                )
+                return Embeddings(*propagate(task, config, engine=self._engine, **how))
             kept = self._checkpoints(key)
-            return Embeddings(
-                *train(task, config, device=self._device, checkpoints=kept, progress=told)
-            )
+            return Embeddings(*train(task, config, checkpoints=kept, **how))
 
         def stored(key: str) -> None:
             if is_trained and (checkpoints := self._checkpoints(key)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import torch
@@ -12,6 +13,8 @@ from torch.nn.functional import normalize
 from clusterea.config import PropagationConfig
 from clusterea.engines import Engine, InMemory, Ref
 from clusterea.errors import InputError
+from clusterea.graph.compact_union import Unions
+from clusterea.numerics.copies import HostCopies
 from clusterea.numerics.products import vector_type
 from clusterea.seeding import generator
 from clusterea.sharded.shards import cut
@@ -47,6 +50,7 @@ def propagate(
     device: torch.device | str = "cpu",
     progress: Callable[[EncoderProgress], None] | None = None,
     engine: Engine | None = None,
+    unions: Unions | None = None,
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
@@ -61,14 +65,22 @@ def propagate(
         progress: Called after every round.
         engine: Runs the units; in this process and in memory if not given. The result does not
             depend on it, nor on the number of its shards.
+        unions: Holds the union of the graphs, for the next encoder of the same graphs.
     """
     if not task.num_seeds:
         raise InputError("label propagation needs seeds. Got none.")
     engine = engine or InMemory()
     device = torch.empty(0, device=device).device
-    edges = engine.submit(LabelEdges.of, task.graphs, device)
     bounds = cut(sum(task.num_entities), engine, ROWS_HERE[device.type])
-    entities, relations = _sketches(engine, edges, task, config, device, bounds, progress)
+    with ThreadPoolExecutor(1) as beside:  # one core draws the labels of all seeds
+        drawing = beside.submit(_signs, task.num_seeds, config)
+        here = unions.of(task.graphs, device) if unions is not None and engine.is_here else None
+        edges = engine.submit(LabelEdges.of, task.graphs, device, here)
+        del here
+        parts = _first_labels(engine, task, drawing.result(), device, bounds)
+    del drawing
+    entities, relations = _sketches(engine, edges, parts, task, config, device, bounds, progress)
+    del parts
     embeddings = _described(engine, edges, entities, relations, config, bounds)
     if progress:
         progress(_progress(config.rounds + 1, config))
@@ -83,14 +95,17 @@ def _progress(done: int, config: PropagationConfig) -> EncoderProgress:
 def _sketches(
     engine: Engine,
     edges: Ref,
+    parts: list[list[Ref]],
     task: AlignmentTask,
     config: PropagationConfig,
     device: torch.device,
     bounds: Sequence[int],
     progress: Callable[[EncoderProgress], None] | None,
 ) -> tuple[list[Ref], Tensor]:
-    """The sketches of each shard of entities, and (relations, features) that of all relations."""
-    parts = _first_labels(engine, task, config, device, bounds)  # of each slab, by shard
+    """The sketches of each shard of entities, and (relations, features) that of all relations.
+
+    `parts`, the labels of each slab by shard, are replaced by those of later rounds.
+    """
     names = torch.zeros(
         2 * sum(each.num_relations for each in task.graphs), config.dimension, device=device
     )
@@ -112,16 +127,20 @@ def _sketches(
     return sketches, sketch_parts(relations, config.features)[0]
 
 
+def _signs(num_seeds: int, config: PropagationConfig) -> Tensor:
+    """(seeds, dimension) int8, on the host: 0 or 1."""
+    draw = generator(config.seed, "labels")
+    return torch.randint(2, (num_seeds, config.dimension), generator=draw, dtype=torch.int8)
+
+
 def _first_labels(
     engine: Engine,
     task: AlignmentTask,
-    config: PropagationConfig,
+    signs: Tensor,
     device: torch.device,
     bounds: Sequence[int],
 ) -> list[list[Ref]]:
     """The labels of the seeds' ends: of each slab, by shard."""
-    draw = generator(config.seed, "labels")
-    signs = torch.randint(2, (task.num_seeds, config.dimension), generator=draw, dtype=torch.int8)
     ends = torch.tensor(task.seeds) + torch.tensor([0, task.num_entities.source])
     held = engine.put(ends.to(device))
     return [
@@ -130,7 +149,7 @@ def _first_labels(
             first_labels,
             slab.contiguous(),
             held,
-            config.dimension**0.5,
+            signs.shape[1] ** 0.5,
             bounds,
         )
         for slab in torch.split(signs, SLAB, dim=1)
@@ -198,17 +217,18 @@ def _described(
     result = engine.empty([bounds[-1], config.features], vector_type(relations.device))
     if engine.is_here:
         labels = _by_slab(engine, own, bounds)
-        for number, shard in enumerate(own):
-            cut_here = bounds[number : number + 2]
-            sums = [
-                engine.submit_parts(1, heard, edges, names, cut_here, slab)[0]
-                for names, slab in zip(of_sets, labels, strict=True)
-            ]
-            found = engine.get([engine.submit(described, itself, shard, sums)])[0]
-            del sums  # before the result takes memory
-            shard.clear()
-            result[cut_here[0] : cut_here[1]] = found
-            del found
+        with HostCopies() as copies:
+            for number, shard in enumerate(own):
+                cut_here = bounds[number : number + 2]
+                sums = [
+                    engine.submit_parts(1, heard, edges, names, cut_here, slab)[0]
+                    for names, slab in zip(of_sets, labels, strict=True)
+                ]
+                found = engine.get([engine.submit(described, itself, shard, sums)])[0]
+                del sums  # before the result takes memory
+                shard.clear()
+                copies.put(result[cut_here[0] : cut_here[1]], found)
+                del found
         return result
     by_slab = [
         engine.submit_parts(

@@ -62,14 +62,20 @@ class LabelEdges:
     holders: Tensor  # (…,): the nodes that have a relation on their edges
 
     @classmethod
-    def of(cls, graphs: Pair[KnowledgeGraph], device: torch.device) -> LabelEdges:
-        graph = CompactUnion.of(graphs).to(device)
+    def of(
+        cls,
+        graphs: Pair[KnowledgeGraph],
+        device: torch.device,
+        found: CompactUnion | None = None,
+    ) -> LabelEdges:
+        """The edges of both graphs; `found` is their union on the device, if it is there."""
+        graph = CompactUnion.of(graphs, device) if found is None else found
         names, held = graph.incident_relations, lengths(graph.incident_offsets)
         # Stable, so that nodes rise.
         order = names.argsort(stable=True)
         counts = as_index(names).bincount(minlength=graph.num_relations)
         nodes = torch.arange(graph.num_nodes, dtype=index_type(graph.num_nodes), device=device)
-        found = cls(
+        edges = cls(
             graph,
             # A hub says less about the entities around it.
             lengths(graph.offsets).clamp(min=1).float() ** -HUB_DAMPING,
@@ -78,9 +84,9 @@ class LabelEdges:
             nodes.repeat_interleave(held, output_size=len(order)).index_select(0, order),
         )
         for start, stop in node_runs(graph.offsets, block_size("labels", device)):
-            part = found.triples(slice(start, stop))
-            found.degrees[start:stop] = segment_sum(part.values, part.offsets.long())
-        return found
+            part = edges.triples(slice(start, stop))
+            edges.degrees[start:stop] = segment_sum(part.values, part.offsets.long())
+        return edges
 
     def triples(self, rows: slice) -> SparseMatrix:
         """(rows, nodes): each triple counts, also if several share an edge."""

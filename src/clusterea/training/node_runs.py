@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from clusterea.numerics.copies import HostCopies
+
 
 def node_runs(offsets: Tensor, edges_per_block: int) -> Iterator[tuple[int, int]]:
     """Runs with at most `edges_per_block` edges and as many nodes; one node may have more edges.
@@ -29,16 +31,12 @@ def fill(
     runs: list[tuple[int, int]], compute: Callable[[int, int], Tensor], device: torch.device
 ) -> Tensor:
     """The results of all runs in one tensor on the device."""
-    whole = staging = torch.empty(0)
-    for start, stop in runs:
-        part = compute(start, stop)
-        if start == 0:
-            whole = torch.empty(runs[-1][1], *part.shape[1:], dtype=part.dtype, device=device)
-        if part.device == device:
-            whole[start:stop] = part
-            continue
-        # A GPU copies into pinned memory thirty times as fast as into ordinary memory.
-        if len(staging) < len(part):
-            staging = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
-        whole[start:stop] = staging[: len(part)].copy_(part)
+    whole = torch.empty(0)
+    with HostCopies() as copies:
+        for start, stop in runs:
+            part = compute(start, stop)
+            if start == 0:
+                shape = runs[-1][1], *part.shape[1:]
+                whole = torch.empty(shape, dtype=part.dtype, device=device)
+            copies.put(whole[start:stop], part)
     return whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,10 +16,12 @@ from clusterea.config import TrainingConfig
 from clusterea.errors import InputError
 from clusterea.freed_memory import keep_freed
 from clusterea.graph.common_structure import no_common_edges, too_many_twins
+from clusterea.graph.compact_union import Unions
 from clusterea.graph.expansion import Block, Expander, incidence, whole_block
-from clusterea.graph.union import UnionGraph, union
-from clusterea.models import Encoder, Shape, find_encoder
+from clusterea.graph.union import UnionGraph, union, union_bytes
+from clusterea.models import Encoder, Shape, find_encoder, means_of_sets
 from clusterea.numerics.block_sizes import available
+from clusterea.numerics.optimizer import MOMENTS, Optimizer
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable, check_shape
@@ -27,14 +30,9 @@ from clusterea.training.losses import margin_loss, nhsm_loss, rejected_loss
 from clusterea.training.prefetch import prefetch
 from clusterea.training.progress import EncoderProgress
 from clusterea.training.steps import Schedule, Step
-from clusterea.types import AlignmentTask, Pair
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair
 
 LEAST_CHECKED, MOST_CHECKED = 20, 1000  # seeds that are used to check the embeddings
-MOMENTS = {  # the state that each optimizer keeps for a parameter
-    "adam": {"step", "exp_avg", "exp_avg_sq"},
-    "rmsprop": {"step", "square_avg"},
-    "sgd": set[str](),
-}
 EXPLODED = 1e3  # training has diverged at this multiple of the first loss
 
 
@@ -62,6 +60,7 @@ def train(
     device: torch.device | str = "cpu",
     checkpoints: Checkpoints | None = None,
     progress: Callable[[EncoderProgress], None] | None = None,
+    unions: Unions | None = None,
 ) -> Pair[Tensor]:
     """Embeddings of all entities of both sides, on the host: rows of unit length.
 
@@ -75,17 +74,18 @@ def train(
         device: Where to compute.
         checkpoints: Where the state is kept after every epoch, and read on a resume.
         progress: Called after every step.
+        unions: Holds the union of the graphs, for the next encoder of the same graphs.
     """
     if not task.num_seeds:
         raise InputError("training needs seeds. Got none.")
-    trainer = Trainer(task, config, torch.device(device))
+    trainer = Trainer(task, config, torch.device(device), unions)
     done = 0
     if checkpoints is not None and (saved := checkpoints.latest()) is not None:
         try:
             done = trainer.restore(saved)
         except (KeyError, ValueError, RuntimeError, TypeError):  # it belongs to another config
             checkpoints.reject()
-            trainer = Trainer(task, config, torch.device(device))
+            trainer = Trainer(task, config, torch.device(device), unions)
     with keep_freed():
         for epoch in range(done, config.epochs):
             trainer.run_epoch(epoch, progress)
@@ -97,33 +97,35 @@ def train(
 class Trainer:
     """An encoder, its entity table and their optimizers."""
 
-    def __init__(self, task: AlignmentTask, config: TrainingConfig, device: torch.device) -> None:
-        make_encoder = find_encoder(config.model)
+    def __init__(
+        self,
+        task: AlignmentTask,
+        config: TrainingConfig,
+        device: torch.device,
+        unions: Unions | None = None,
+    ) -> None:
         device = torch.empty(0, device=device).device  # "cuda" is not equal to "cuda:0"
         self._task, self._config, self._device = task, config, device
-        host = torch.device("cpu")
-        graph = union(task.graphs)
-        on_device = _fits(graph.num_bytes(), device)
-        self._graph = graph.to(device) if on_device else graph
-        draw = generator(config.seed, "initial")
-        shape = Shape.of(graph, device)
-        self._encoder: Encoder = make_encoder(shape, config, draw)
-        rows = self._encoder.initial_rows(draw)
+        with ThreadPoolExecutor(1) as beside:  # one core draws the rows of millions of entities
+            drawing = beside.submit(_drawn, task.graphs, config)
+            self._graph = _union(task.graphs, device, unions or Unions())
+            self._encoder, rows = drawing.result()
+        self._encoder.sets = means_of_sets(self._graph).to(device)
         self._encoder.to(device)
         # Adam keeps two moments of each row beside it.
         on_device = _fits(3 * rows.nbytes, device)
         self._full: _Expanded | None = None  # of all nodes, the same in every step
-        parameters = list(self._encoder.parameters())
+        parameters: list[Tensor] = list(self._encoder.parameters())
         if config.fanout is None:
             rows = rows.to(device).requires_grad_()
-            parameters.append(rows)  # type: ignore[arg-type]
+            parameters.append(rows)
             self._full = _Expanded.of_all_nodes(self._graph, self._encoder).to(device)
             self._rows: Tensor = rows
             self._table: EntityTable | None = None
         else:
-            rows = rows.to(device if on_device else host)
+            rows = rows.to(device if on_device else torch.device("cpu"))
             self._table = EntityTable(rows, config.learning_rate, device)
-        self._optimizer = _optimizer(config, parameters)
+        self._optimizer = Optimizer(config.optimizer, parameters, config.learning_rate)
         self._expander = Expander(self._graph)
         self._schedule = Schedule(task, config)
         self._first_loss: float | None = None
@@ -191,7 +193,7 @@ class Trainer:
             state["rows"] = self._rows.detach()
         else:
             state |= {f"table.{name}": value for name, value in self._table.state().items()}
-        for number, values in self._optimizer.state_dict()["state"].items():
+        for number, values in self._optimizer.state.items():
             state |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
         return state
 
@@ -207,13 +209,12 @@ class Trainer:
             self._rows.data.copy_(saved["rows"])
         else:
             self._table.restore(under("table."))
-        optimizer = self._optimizer.state_dict()
         values: dict[int, dict[str, Tensor]] = {}
         for key, value in under("optimizer.").items():
             number, _, name = key.partition(".")
-            values.setdefault(int(number), {})[name] = value.clone()  # it will be changed in place
+            values.setdefault(int(number), {})[name] = value
         self._check_optimizer(values)
-        self._optimizer.load_state_dict({**optimizer, "state": values})
+        self._optimizer.restore(values)
         if "first_loss" in saved:
             self._first_loss = float(saved["first_loss"])
         epochs = int(saved["epochs"])
@@ -223,11 +224,11 @@ class Trainer:
 
     def _check_optimizer(self, values: Mapping[int, Mapping[str, Tensor]]) -> None:
         """Raises unless each parameter has all its moments, in its shape."""
-        parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
+        parameters, kept = self._optimizer.parameters, MOMENTS[self._config.optimizer]
         for number, moments in values.items():
             if not 0 <= number < len(parameters):
                 raise ValueError(f"there are {len(parameters)} parameters. Got number {number}.")
-            if set(moments) != MOMENTS[self._config.optimizer]:
+            if not kept or set(moments) != {"step", *kept}:
                 raise ValueError(f"parameter {number} must have all moments.")
             for name, moment in moments.items():
                 if name != "step":
@@ -267,7 +268,7 @@ class Trainer:
         expanded = expanded.to(device)
         table = self._table
         rows = self._rows if table is None else table.take(expanded.nodes)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         outputs = expanded.outputs(self._encoder, rows)
         if self._full is not None and step.nodes is not None:
             outputs = outputs.index_select(0, step.nodes.to(device))
@@ -377,17 +378,20 @@ def _dropout(outputs: Tensor, config: TrainingConfig, epoch: int, number: int) -
     return outputs * kept.mul_(2**16 / most).view_as(outputs)
 
 
-def _optimizer(
-    config: TrainingConfig, parameters: list[torch.nn.Parameter]
-) -> torch.optim.Optimizer:
-    if not parameters:  # the entity table may be all that is trained
-        parameters = [torch.nn.Parameter(torch.zeros(1))]
-    if config.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=config.learning_rate)
-    if config.optimizer == "rmsprop":
-        # Keras' RMSprop, which the originals use, decays faster than torch's.
-        return torch.optim.RMSprop(parameters, lr=config.learning_rate, alpha=0.9, eps=1e-7)
-    return torch.optim.SGD(parameters, lr=config.learning_rate)
+def _drawn(graphs: Pair[KnowledgeGraph], config: TrainingConfig) -> tuple[Encoder, Tensor]:
+    """The encoder and its entity table, on the host."""
+    draw = generator(config.seed, "initial")
+    encoder = find_encoder(config.model)(Shape.before_union(graphs), config, draw)
+    return encoder, encoder.initial_rows(draw)
+
+
+def _union(graphs: Pair[KnowledgeGraph], device: torch.device, unions: Unions) -> UnionGraph:
+    """The union of the graphs, on the device if it fits there."""
+    found = unions.of(graphs, device)
+    if not _fits(union_bytes(found), device):
+        found = found.to(torch.device("cpu"))
+    graph = union(graphs, found)
+    return graph.to(device) if _fits(graph.num_bytes(), device) else graph
 
 
 def _fits(num_bytes: int, device: torch.device) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 
     from clusterea.workspace.place import Place
 
+TYPES = {  # their names in a file, in the order of safetensors
+    **{"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16"},
+    **{"float16": "F16", "bfloat16": "BF16", "int32": "I32", "uint32": "U32", "float32": "F32"},
+    **{"float64": "F64", "int64": "I64", "uint64": "U64"},
+}
+UNKNOWN = "0" * 8  # in place of a checksum that is not computed yet
 AGAIN = "`clusterea align` with the same data and --out makes it again."
 
 Warn = Callable[[str], None]
@@ -31,20 +36,50 @@ def ignore(message: str) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], name: str = "") -> None:
-    """Writes tensors as one safetensors file. Reading it needs the same `name`."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
+    """Writes tensors as one safetensors file. Reading it needs the same `name`.
 
+    The bytes are those of `safetensors.torch.save_file`, which has one thread and, in some
+    versions, copies all tensors. Here several threads write, so Python goes on beside them.
+    """
     contents = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-    seal = {"checksum": tensors_checksum(name, contents)}
-    with replacing(path, sum(value.nbytes for value in contents.values())) as beside:
-        beside.touch()
-        mode = beside.stat().st_mode  # save_file makes a file that only its owner can read
-        try:
-            save_file(contents, beside, seal)
-        except SafetensorError as error:
-            raise _system_error(error) from error
-        beside.chmod(mode)
+    size = sum(value.nbytes for value in contents.values())
+    with replacing(path, size) as beside, beside.open("xb", buffering=0) as file:
+        starts, unsealed_header = _header(contents, UNKNOWN)
+
+        def write(key: str, at: int, chunk: memoryview) -> None:
+            _write_at(file.fileno(), starts[key] + len(unsealed_header) + at, chunk)
+
+        _, header = _header(contents, tensors_checksum(name, contents, write))
+        _write_at(file.fileno(), 0, memoryview(header))
+
+
+def _header(tensors: Mapping[str, Tensor], checksum: str) -> tuple[dict[str, int], bytes]:
+    """Where the bytes of each tensor begin after the header, and the header."""
+    described: dict[str, Any] = {"__metadata__": {"checksum": checksum}}
+    kinds = list(TYPES)
+    starts, size = {}, 0
+    # The largest numbers come first, so that all are aligned.
+    for key in sorted(tensors, key=lambda key: (-kinds.index(_kind(tensors[key])), key)):
+        starts[key], size = size, size + tensors[key].nbytes
+        described[key] = {
+            "dtype": TYPES[_kind(tensors[key])],
+            "shape": list(tensors[key].shape),
+            "data_offsets": [starts[key], size],
+        }
+    text = json.dumps(described, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return starts, len(text).to_bytes(8, "little") + text
+
+
+def _kind(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _write_at(number: int, place: int, content: memoryview) -> None:
+    """Writes into an open file; one call of the system may write less than it is given."""
+    while content:
+        written = os.pwrite(number, content, place)
+        place, content = place + written, content[written:]
 
 
 def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
@@ -67,14 +102,6 @@ def read_tensors(path: Path, name: str = "") -> dict[str, Tensor]:
     if seal != tensors_checksum(name, tensors):
         raise DamagedError(path, "is damaged: it is not what was written.")
     return tensors
-
-
-def _system_error(error: Exception) -> OSError:
-    """The operating system's error, from the text of safetensors' error."""
-    found = re.search(r"os error (\d+)", str(error))
-    if found is None:
-        return OSError(str(error))
-    return OSError(int(found[1]), os.strerror(int(found[1])))
 
 
 def write_json(path: Path, value: Any) -> None:
