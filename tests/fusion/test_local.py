@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from clusterea.config import FusionConfig
+from clusterea.fusion import local as module
 from clusterea.fusion.local import local, local_cosine
 from clusterea.fusion.undecided import undecided
+from clusterea.numerics.prefetch import prefetch
 from clusterea.types import Pair, Partition, Similarity
 from dense_fusion import (
     Cells,
@@ -115,3 +117,45 @@ def test_equal_vectors_have_equal_values() -> None:
         for target in range(4):
             cells = found[kinds.source == source][:, kinds.target == target]
             assert torch.equal(cells, cells.flatten()[0].expand_as(cells))
+
+
+@pytest.mark.parametrize("outside", [None, 0.5])
+def test_rows_read_ahead_change_nothing(
+    outside: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where they are read in a thread and every tensor is kept for the other one."""
+    given, config = problem(0, num_batches=4), quick(candidates=3)
+    options = None if outside is None else Pair(outside, outside)
+    wanted = view(given, config, options)
+    kept: list[int] = []
+
+    def ahead(arguments: Any, device: torch.device) -> Any:
+        def tensors(item: Any) -> list[Tensor]:
+            kept.append(len(module._tensors(item)))
+            return module._tensors(item)
+
+        for item in prefetch(arguments, device, tensors, module.AHEAD):
+            tensors(item)  # `prefetch` asks for them on a GPU only
+            yield item
+
+    monkeypatch.setattr(module, "_prefetched", ahead)
+    found = view(given, config, options)
+    assert torch.equal(dense(found), dense(wanted))
+    assert kept == [6 if outside is None else 8] * 4  # vectors, ids, keys and what is outside
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_agrees() -> None:
+    given, config = problem(0, (300, 250), num_batches=5), quick(candidates=5)
+    wanted = dense(view(given, config, Pair(0.5, 0.5)))
+    moved = replace(
+        view_input(replace(given, partitions=given.partitions[:1]), config),
+        device=torch.device("cuda"),
+        outside=undecided([given.embeddings], given.seeds, given.keys, config.seed).num_rows.map(
+            lambda rows: torch.full((rows,), 0.5)
+        ),
+    )
+    found = dense(local(moved)).cpu()
+    assert float(((found > 0) == (wanted > 0)).double().mean()) > 0.999
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0.02)

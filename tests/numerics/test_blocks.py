@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clusterea.numerics import blocks
-from clusterea.numerics.blocks import best_of_block, block_product
+from clusterea.numerics.blocks import best_columns, best_of_block, block_product
 from clusterea.numerics.ties import as_dimensions, tie_vectors
 from clusterea.types import Pair
 
@@ -123,6 +123,30 @@ def test_a_gpu_agrees(distinct: int | None) -> None:
     for slab_cells in (None, 5000):
         assert found(moved[0], moved[1], 20, moved[2], 0, slab_cells) == wanted
     assert block_product(*moved[0]).dtype == torch.float32
+
+
+@pytest.mark.parametrize("width", [1, 9, 40])
+@pytest.mark.parametrize("columns", [32, 320, 1280])  # fewer groups than wanted, and more
+@pytest.mark.parametrize("distinct", [3, 10**6])
+def test_groups_hold_the_best_columns(columns: int, width: int, distinct: int) -> None:
+    width = min(width, columns)
+    draw = torch.Generator().manual_seed(width)
+    cells = torch.randint(distinct, (50, columns), generator=draw).float()
+    chosen = best_columns(cells, width)
+    assert all(len(row.unique()) == width for row in chosen)
+    wanted = cells.sort(1, descending=True).values[:, :width]
+    assert torch.equal(cells.gather(1, chosen).sort(1, descending=True).values, wanted)
+
+
+@gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(2500, 3001), (1300, 700)])
+def test_a_gpu_agrees_with_many_groups(shape: tuple[int, int]) -> None:
+    vectors, shifts, keys = block(*shape, dim=64)
+    wanted = found(vectors, shifts, 10, keys, 0)
+    moved = [pair.map(lambda side: side.cuda()) for pair in (vectors, shifts, keys)]
+    for slab_cells in (None, 100_000):
+        assert found(moved[0], moved[1], 10, moved[2], 0, slab_cells) == wanted
 
 
 def test_closeness_covers_what_is_rounded() -> None:

@@ -339,6 +339,31 @@ class TestProducts:
         cells, exact = (scaled(similarity, each, 0.02) for each in (found, wanted))
         torch.testing.assert_close(cells, exact, rtol=0, atol=2**-7)
 
+    @OUTSIDE
+    def test_rows_need_no_cell_near_the_bound(self, with_outside: bool) -> None:
+        """Some are far from all others, and some vectors are longer than most."""
+        source, target = unit_vectors(40, 30)
+        source[:5] = -target.mean(0)
+        target[3] *= 1.04
+        similarity = source @ target.T
+        outside = own_mean(similarity) if with_outside else None
+        wanted = sinkhorn_log(similarity, 0.02, 50, outside)
+        found = sinkhorn_of_products(source.float(), target.float(), 0.02, 50, outside)
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=0, atol=2**-6)
+
+    def test_vectors_whose_products_may_be_too_far_apart(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source, target = unit_vectors(9, 7)
+        in_float32 = MagicMock(side_effect=sinkhorn)
+        monkeypatch.setattr(module, "sinkhorn", in_float32)
+        for length in (1.0, 1.2):  # 2 / 0.02 = 100 is less than WIDEST, 120 is more
+            found = sinkhorn_of_products(length * source, target, 0.02, 20)
+            assert in_float32.called == (length > 1)
+            wanted = sinkhorn_log(length * source @ target.T, 0.02, 20)
+            torch.testing.assert_close(found.source.double(), wanted.source, rtol=0, atol=2**-6)
+
     @pytest.mark.parametrize("rounds", [0, 3])
     @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (4, 3)])
     def test_nothing_to_scale(self, shape: tuple[int, int], rounds: int) -> None:

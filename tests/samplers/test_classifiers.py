@@ -11,7 +11,9 @@ from torch import Tensor
 
 from clusterea.errors import InputError
 from clusterea.samplers import classifiers
-from clusterea.samplers.classifiers import CLASSIFIERS, Classifier, find_classifier
+from clusterea.samplers.classifiers import CLASSIFIERS, Classifier, find_classifier, softmax
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
 @pytest.fixture(params=CLASSIFIERS)
@@ -98,6 +100,36 @@ def test_a_column_that_no_example_tells_anything_of_is_not_heard() -> None:
     rows = torch.cat([rows, quiet], 1)
     scores = CLASSIFIERS["softmax"](rows[:90], truth[:90], 3, 0, CPU)(rows)
     assert float((scores.argmax(1) == truth)[90:].double().mean()) > 0.95
+
+
+@pytest.mark.parametrize("examples", [5, 700])  # 700: every second step is smaller
+def test_the_gradient_by_hand(examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classifiers, "DROPOUT", 0.0)
+    rows, truth = blobs(5, 200)
+    arguments = rows[:examples], truth[:examples], 5, 0, CPU
+    wanted = softmax(*arguments)(rows)
+    monkeypatch.setattr(classifiers, "_fit", classifiers._fit_on_gpu)
+    found = softmax(*arguments)(rows)
+    assert not found.requires_grad
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_the_gradient_by_hand_with_dropped_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, truth = blobs(4, 100)
+    arguments = rows[:200], truth[:200], 4, 0, CPU  # all in each step: the same units are dropped
+    wanted = softmax(*arguments)(rows)
+    monkeypatch.setattr(classifiers, "_fit", classifiers._fit_on_gpu)
+    torch.testing.assert_close(softmax(*arguments)(rows), wanted, rtol=1e-3, atol=1e-3)
+
+
+@gpu
+@pytest.mark.gpu
+def test_a_gpu_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classifiers, "DROPOUT", 0.0)
+    rows, truth = blobs(5, 200)
+    wanted = softmax(rows[:700], truth[:700], 5, 0, CPU)(rows).exp()
+    found = softmax(rows[:700].cuda(), truth[:700].cuda(), 5, 0, torch.device("cuda"))(rows)
+    torch.testing.assert_close(found.exp().cpu(), wanted, rtol=0, atol=0.01)
 
 
 def test_steps_take_every_example_once_an_epoch() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -18,6 +20,7 @@ from clusterea.seeding import generator
 from clusterea.types import KnowledgeGraph
 from small_graphs import graph
 
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 LINE = graph([(i, i % 2, i + 1) for i in range(9)], 10, 2)  # each node hears its two neighbours
 
 
@@ -113,6 +116,50 @@ class TestAgainstTheDenseComputation:
         wanted = slow_smoothing(task.graphs.target, own, known.tolist(), labels.tolist())
         result = classify_nodes(*arguments, CPU).double().exp()
         torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("known", [3, 40, 60])  # fewer and more than the parts of a product
+def test_the_gradient_by_hand(known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It learns what autograd does. On a CPU both draw the same hidden units to drop."""
+    monkeypatch.setattr(gcn, "PARTS", 8)
+    task, embeddings = unrelated()
+    nodes = torch.arange(known)
+    arguments = task.graphs.target, embeddings.target, nodes, nodes % 4, settings(gcn_epochs=20)
+    wanted = classify_nodes(*arguments, CPU)
+    monkeypatch.setattr(gcn, "_fit", gcn._fit_on_gpu)
+    found = classify_nodes(*arguments, CPU)
+    assert not found.requires_grad
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_the_gradient_by_hand_of_few_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, embeddings = unrelated()
+    known = torch.arange(40)
+    arguments = task.graphs.target, embeddings.target, known, known % 4, settings(gcn_epochs=20)
+    wanted = classify_nodes(*arguments, CPU).exp()
+    by_hand = gcn._fit_on_gpu
+
+    def few_bits(parameters: Any, inner: Tensor, *rest: Any) -> None:
+        by_hand(parameters, inner.bfloat16(), *rest)
+
+    monkeypatch.setattr(gcn, "_fit", few_bits)
+    found = classify_nodes(*arguments, CPU).exp()
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0.03)
+
+
+@gpu
+@pytest.mark.gpu
+def test_a_gpu_agrees(no_dropout: None) -> None:
+    task, embeddings = unrelated()
+    known = torch.arange(40)
+    config = settings(gcn_epochs=20)
+    wanted = classify_nodes(
+        task.graphs.target, embeddings.target, known, known % 4, config, CPU
+    ).exp()
+    cuda = torch.device("cuda")
+    for features in (embeddings.target, embeddings.target.half().cuda()):
+        found = classify_nodes(task.graphs.target, features, known, known % 4, config, cuda)
+        torch.testing.assert_close(found.exp().cpu(), wanted, rtol=0, atol=0.03)
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 import torch
 from torch import Tensor
 
@@ -10,6 +13,7 @@ from clusterea.fusion.inputs import ViewInput
 from clusterea.numerics.blocks import best_of_block, block_product
 from clusterea.numerics.cells import Entries, add, from_parts
 from clusterea.numerics.dots import pair_dots
+from clusterea.numerics.prefetch import prefetch
 from clusterea.numerics.sinkhorn import (
     Potentials,
     sinkhorn,
@@ -17,6 +21,11 @@ from clusterea.numerics.sinkhorn import (
     values,
 )
 from clusterea.types import Pair, Partition, Similarity
+
+AHEAD = 1  # mini-batches whose rows wait on a GPU; another one's are being read
+Arguments: TypeAlias = tuple[
+    Pair[Tensor], Pair[Tensor], Pair[Tensor], Pair[Tensor] | None, FusionConfig, bool, int | None
+]
 
 
 def local(given: ViewInput) -> Similarity:
@@ -67,18 +76,21 @@ def of_partition(
     for number in range(done):
         step(number + 1, partition.num_batches)
     arguments = (_arguments(given, batch, normalize) for batch in batches)
-    for found in given.each(batch_cells, arguments):
+    for found in given.each(batch_cells, _prefetched(arguments, given.device)):
         parts.append(found)
         done += 1
         step(done, partition.num_batches)
     return from_parts(parts, given.entities.num_entities)
 
 
-def _arguments(
-    given: ViewInput, batch: Pair[Tensor], normalize: bool
-) -> tuple[
-    Pair[Tensor], Pair[Tensor], Pair[Tensor], Pair[Tensor] | None, FusionConfig, bool, int | None
-]:
+def _prefetched(arguments: Iterator[Arguments], device: torch.device) -> Iterator[Arguments]:
+    """The same; for a GPU, the next rows are read on the host while it works."""
+    if device.type != "cuda":
+        return arguments
+    return prefetch(arguments, device, _tensors, ahead=AHEAD)
+
+
+def _arguments(given: ViewInput, batch: Pair[Tensor], normalize: bool) -> Arguments:
     """What `batch_cells` takes, for the rows of one mini-batch."""
     entities = given.entities
 
@@ -94,6 +106,10 @@ def _arguments(
     outside = given.outside and taken(given.outside)
     ids, keys = taken(entities.entities), taken(entities.keys)
     return vectors, ids, keys, outside, given.config, normalize, given.block_cells
+
+
+def _tensors(arguments: Arguments) -> list[Tensor]:
+    return [side for each in arguments if isinstance(each, Pair) for side in each]
 
 
 def batch_cells(

@@ -13,6 +13,7 @@ from clusterea.types import Pair
 
 CELL_BYTES = 8  # memory for each cell of a block while its best cells are chosen
 SPARE = 16  # cells beyond k that are compared exactly if rounding may decide which are the k best
+GROUP = 32  # cells of a group
 CLOSE = 1e-5  # more than the rounding error of a product (that of its factors not included)
 
 
@@ -52,22 +53,49 @@ def best_of_block(
 
 def _best(left: Tensor, right: Tensor, shift: Tensor, k: int, slab_cells: int) -> Tensor:
     """(m, k): for each row of `left`, the rows of `right` with the largest shifted products."""
-    k = min(k, len(right))
-    step = max(1, slab_cells // len(right))
+    count = len(right)
+    k, width = min(k, count), min(k + SPARE, count)
+    step = max(1, slab_cells // count)
     rounded = shift.float()
+    padding = -count % GROUP if right.is_cuda else 0
+    factors = torch.nn.functional.pad(right, (0, 0, 0, padding))
+    rounded = torch.nn.functional.pad(rounded, (0, padding), value=-torch.inf)
     chosen = torch.empty(len(left), k, dtype=torch.int64, device=left.device)
     for start in range(0, len(left), step):
         rows = left[start : start + step]
-        slab = block_product(rows, right).add_(rounded)
-        best = slab.topk(min(k + SPARE, len(right)), dim=1)
+        slab = block_product(rows, factors).add_(rounded)
+        if slab.is_cuda:
+            found = best_columns(slab, width)
+            values, order = slab.gather(1, found).sort(dim=1, descending=True)
+            found = found.gather(1, order)
+        else:
+            values, found = slab.topk(width, dim=1)
         del slab  # before the next one is made
-        chosen[start : start + step] = best.indices[:, :k]
-        if k < len(right):
-            gaps = best.values[:, k - 1] - best.values[:, k]
-            unclear = (gaps < CLOSE).nonzero().flatten()
-            exact = _exact(rows[unclear], right, shift, best.indices[unclear], k)
+        chosen[start : start + step] = found[:, :k]
+        if k < count:
+            unclear = (values[:, k - 1] - values[:, k] < CLOSE).nonzero().flatten()
+            exact = _exact(rows[unclear], right, shift, found[unclear], k)
             chosen[start + unclear] = exact
     return chosen
+
+
+def best_columns(cells: Tensor, width: int) -> Tensor:
+    """(rows, width) int64: the columns of the largest cells of each row, in no order.
+
+    They are in the groups with the largest maxima. A group has cells a stride apart.
+
+    Args:
+        cells: (rows, columns): the columns are a multiple of `GROUP`.
+        width: How many.
+    """
+    count = cells.shape[1] // GROUP
+    if count < width:
+        return cells.topk(width, dim=1, sorted=False).indices
+    groups = cells.view(len(cells), GROUP, count)
+    near = groups.amax(1).topk(width, dim=1, sorted=False).indices
+    inside = groups.gather(2, near.unsqueeze(1).expand(-1, GROUP, -1)).flatten(1)
+    which = inside.topk(width, dim=1, sorted=False).indices
+    return near.gather(1, which % width) + which // width * count
 
 
 def _exact(left: Tensor, right: Tensor, shift: Tensor, columns: Tensor, k: int) -> Tensor:

@@ -15,13 +15,13 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.blocks import GROUP, best_columns
 from clusterea.numerics.knn import BestCells, Nearest, Neighbors, OnStep, rescored
 from clusterea.numerics.products import linear
 from clusterea.numerics.rows import TILE
 from clusterea.numerics.ties import as_dimensions
 from clusterea.types import Pair
 
-GROUP = 32  # cells of a group
 GPU_TILE = 1 << 16  # rows of one product on a GPU
 
 
@@ -107,7 +107,7 @@ def searched(
                 factors = _filled(mine, [(rows, ties)], len(rows))
                 cells = linear(factors, near.factors)
                 cells[:, len(near.ids) :] = -torch.inf  # padding
-                chosen = _best(cells, width)
+                chosen = best_columns(cells, width)
                 near_by = BestCells(chosen, cells.gather(1, chosen))
                 best = rescored(rows, near.rows, near_by, Pair(ties, near.ties), k, are_few=True)
                 found.append(Neighbors(near.ids[best.indices], best.values))
@@ -169,21 +169,6 @@ class _Room:
         if self._numbers.numel() < rows * columns:
             self._numbers = torch.empty(rows * columns)
         return self._numbers[: rows * columns].view(rows, columns)
-
-
-def _best(cells: Tensor, width: int) -> Tensor:
-    """(rows, width) int64: the columns of the largest cells of each row, in no order.
-
-    They are in the groups with the largest maxima. A group has cells a stride apart.
-    """
-    count = cells.shape[1] // GROUP
-    if count < width:
-        return cells.topk(width, dim=1, sorted=False).indices
-    groups = cells.view(len(cells), GROUP, count)
-    near = groups.amax(1).topk(width, dim=1, sorted=False).indices
-    inside = groups.gather(2, near.unsqueeze(1).expand(-1, GROUP, -1)).flatten(1)
-    which = inside.topk(width, dim=1, sorted=False).indices
-    return near.gather(1, which % width) + which // width * count
 
 
 @torch.no_grad()

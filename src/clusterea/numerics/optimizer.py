@@ -63,21 +63,34 @@ class Optimizer:
             moments = kept("exp_avg"), kept("exp_avg_sq"), []
             adam(
                 *(parameters, gradients, *moments, kept("step")),
-                **{"amsgrad": False, "beta1": 0.9, "beta2": 0.999, "lr": self._rate},
-                **{"weight_decay": 0, "eps": 1e-8, "maximize": False},
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self._rate,
+                weight_decay=0,
+                eps=1e-8,
+                maximize=False,
             )
         elif self._name == "rmsprop":
             # Keras' RMSprop, which the originals use, decays faster than torch's.
             rmsprop(
                 *(parameters, gradients, kept("square_avg"), [], [], kept("step")),
-                **{"lr": self._rate, "alpha": 0.9, "eps": 1e-7, "weight_decay": 0},
-                **{"momentum": 0, "centered": False},
+                lr=self._rate,
+                alpha=0.9,
+                eps=1e-7,
+                weight_decay=0,
+                momentum=0,
+                centered=False,
             )
         else:
             sgd(
                 *(parameters, gradients, [None] * len(given)),
-                **{"weight_decay": 0, "momentum": 0, "lr": self._rate, "dampening": 0},
-                **{"nesterov": False, "maximize": False},
+                weight_decay=0,
+                momentum=0,
+                lr=self._rate,
+                dampening=0,
+                nesterov=False,
+                maximize=False,
             )
 
     def restore(self, state: Mapping[int, Mapping[str, Tensor]]) -> None:
@@ -88,7 +101,8 @@ class Optimizer:
 
         self.state = {
             number: {
-                name: copied(name, value, self.parameters[number]) for name, value in moments.items()
+                name: copied(name, value, self.parameters[number])
+                for name, value in moments.items()
             }
             for number, moments in state.items()
         }

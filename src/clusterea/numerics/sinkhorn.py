@@ -39,9 +39,9 @@ from clusterea.types.pair import Pair
 SAME = 1.0  # the similarity at which the kernel is 1
 
 # How the kernel fits in float32, whose range is e^-87.3 to e^88.7. Divide every row of the kernel
-# by its largest cell, then every column: all cells lie in [e^-R, 1], and each row and each column
-# holds a 1. Let R ≤ 110, store cells times e^24, and multiply with vectors whose largest entry is
-# e^lift, lift = 64 - log(size). Then
+# by its largest cell, then every column, or all of it by one bound: all cells lie in [e^-R, 1].
+# Let R ≤ 110, store cells times e^24, and multiply with vectors whose largest entry is e^lift,
+# lift = 64 - log(size). Then
 # - a cell is at least e^(24 - 110) = e^-86: none is lost;
 # - a sum is at most size · e^(24 + lift) = e^88: none overflows;
 # - a sum is at least e^-86 · e^lift, by the cell that meets the largest entry: none vanishes;
@@ -123,10 +123,14 @@ def sinkhorn_of_products(
 ) -> Potentials:
     """`sinkhorn` of the products of all rows, with a kernel of bfloat16: half the memory and time.
 
-    The products are computed twice, in slabs of rows, and are never all in memory. bfloat16 has the
-    range of float32, so nothing is lost or overflows. A cell is rounded by 0.4 % at most, as if its
+    The products are computed in slabs of rows and are never all in memory. bfloat16 has the range
+    of float32, so nothing is lost or overflows. A cell is rounded by 0.4 % at most, as if its
     similarity were off by 0.004 T, and potentials are off by about as much. A vector is split into
     two of bfloat16, and sums are in float32.
+
+    No product exceeds that of the longest rows, so the kernel is divided by one number instead of
+    the largest cell of each row and column. Where that bound on its width is too large, it is
+    computed in float32, as in `sinkhorn`.
 
     Args:
         source: (m, dim), float16 or float32.
@@ -140,30 +144,28 @@ def sinkhorn_of_products(
     rows, columns = len(source), len(target)
     if not (rounds and rows and columns):
         return sinkhorn(block_product(source, target), temperature, rounds, outside)
-    cells_at_once = slab_cells or block_size("sinkhorn products", source.device)
-    slabs = list(_slabs(rows, columns, cells_at_once))
-    row_best = torch.empty(rows, device=source.device)
-    column_best, least = (
-        torch.full((columns,), end, device=source.device) for end in (-torch.inf, torch.inf)
-    )
-    for slab in slabs:
-        cells = block_product(source[slab], target)
-        row_best[slab] = cells.amax(1)
-        cells.sub_(row_best[slab].unsqueeze(1))
-        column_best = torch.maximum(column_best, cells.amax(0))
-        least = torch.minimum(least, cells.amin(0))
-        del cells  # frees memory for the next ones
-    width = (column_best - least).amax().item() / temperature
-    if not width <= WIDEST:  # or NaN
+    most = float(_longest(source) * _longest(target))
+    if not 2 * most / temperature <= WIDEST:  # or NaN
         return sinkhorn(block_product(source, target), temperature, rounds, outside)
     # Tensor cores need rows of a multiple of 8.
     kernel = torch.zeros(rows, columns + -columns % 8, dtype=torch.bfloat16, device=source.device)
-    for slab in slabs:
-        cells = block_product(source[slab], target).sub_(row_best[slab].unsqueeze(1))
-        cells.sub_(column_best - CELL_LIFT * temperature).div_(temperature).exp_()
-        kernel[slab, :columns] = cells
-        del cells
-    return _kernel_rounds(kernel, Pair(row_best, column_best), temperature, rounds, outside)
+    lift = torch.tensor(CELL_LIFT - most / temperature)
+    cells_at_once = slab_cells or block_size("sinkhorn products", source.device)
+    for slab in _slabs(rows, columns, cells_at_once):
+        cells = block_product(source[slab], target)
+        torch.add(lift, cells, alpha=1 / temperature, out=cells)
+        torch.exp(cells, out=kernel[slab, :columns])
+        del cells  # frees memory for the next ones
+    best = Pair(*(torch.zeros(size, device=source.device) for size in (rows, columns)))
+    best.source.fill_(most)
+    return _kernel_rounds(kernel, best, temperature, rounds, outside)
+
+
+def _longest(rows: Tensor) -> Tensor:
+    """The length of the longest row."""
+    kind = torch.promote_types(rows.dtype, torch.float32)
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=kind)
+    return lengths.amax()
 
 
 def _kernel_rounds(

@@ -24,7 +24,7 @@ _STEP = 0x9E3779B97F4A7C15 - 2**64
 
 def mixed(keys: Tensor, seed: int) -> Tensor:
     """(…,) int64: a hash of each key and the seed (splitmix64)."""
-    values = keys + torch.tensor(seed + 1, device=keys.device) * _STEP
+    values = keys + ((seed + 1) * _STEP + 2**63) % 2**64 - 2**63  # a tensor of it would wait
     values = (values ^ _shifted(values, 30)) * _FIRST
     values = (values ^ _shifted(values, 27)) * _SECOND
     return values ^ _shifted(values, 31)

@@ -31,6 +31,7 @@ STEP_COPIES = 15  # of the outputs of a training step, with gradients
 STATE_COPIES = 5  # of the states of all nodes that a step reads, with gradients
 NODE_COPIES = 8  # of the outputs of a block in inference
 STEP_MESSAGES, MESSAGES = 3, 4  # copies of the messages of a chunk of edges, with gradients or not
+ROWS_AHEAD = 2  # mini-batches whose rows a GPU has before their turn
 ROW_COPIES = 3  # of the rows of the entity table that a step reads
 BATCH_SHARE = 0.9  # of its cells that the largest mini-batch has, at most, in practice
 EDGE_BYTES = 100  # of an edge in a block
@@ -341,9 +342,10 @@ def _local(sizes: Sizes, held: int, row: int) -> Need:
     parts = PART_BYTES * sizes.cells()
     own = (source + target) * row
     wide = 2 * own if sizes.on == "cpu" else 0
+    ahead = 0 if sizes.on == "cpu" else ROWS_AHEAD * own
     matrix = int(BATCH_SHARE * source * target * cell)
     slab, least = _block("best cells", source * target, sizes, 8)
-    batch = held + kept + parts + own
+    batch = held + kept + parts + own + ahead
     return _largest(
         Need(batch + wide + matrix),
         Need(batch + own, slab, least),

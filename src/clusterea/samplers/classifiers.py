@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from clusterea.errors import InputError, look_up
 from clusterea.models.encoder import glorot
+from clusterea.numerics.repeated import repeated
 
 Label = Callable[
     [Tensor], Tensor
@@ -40,23 +42,79 @@ def softmax(
     scale = ((examples - mean).square().sum(0) / max(len(examples), 1)).sqrt_()
     scale[scale <= 1e-6 * mean.abs()] = 1.0  # a constant column must not be scaled up
 
-    def hidden(rows: Tensor) -> Tensor:
-        return torch.relu(torch.addmm(first_bias, (rows - mean) / scale, first))
+    def standardized(rows: Tensor) -> Tensor:
+        return (rows - mean) / scale
 
-    optimizer = torch.optim.Adam(parameters, lr=RATE, fused=device.type == "cuda")
-    for chosen in _steps(len(examples), draw):
-        picked = chosen.to(device)
-        active = hidden(examples.index_select(0, picked))
-        kept = torch.rand(active.shape, generator=drop, device=device) >= DROPOUT
+    steps = _steps(len(examples), draw)
+    fit = _fit_on_gpu if device.type == "cuda" else _fit
+    fit(parameters, standardized, examples, labels, steps, drop)
+
+    def label(rows: Tensor) -> Tensor:
+        hidden = torch.addmm(first_bias, standardized(rows.to(device).float()), first).relu_()
+        return torch.addmm(second_bias, hidden, second).log_softmax(1)
+
+    return _in_blocks(label, classes, device)
+
+
+def _fit(
+    parameters: list[torch.nn.Parameter],
+    standardized: Callable[[Tensor], Tensor],
+    examples: Tensor,
+    labels: Tensor,
+    steps: list[Tensor],
+    drop: torch.Generator,
+) -> None:
+    """Trains the parameters in place, by steps of Adam."""
+    first, second, first_bias, second_bias = parameters
+    optimizer = torch.optim.Adam(parameters, lr=RATE)
+    for picked in steps:
+        rows = standardized(examples.index_select(0, picked))
+        active = torch.relu(torch.addmm(first_bias, rows, first))
+        kept = torch.rand(active.shape, generator=drop, device=drop.device) >= DROPOUT
         scores = torch.addmm(second_bias, active * kept / (1 - DROPOUT), second)
         optimizer.zero_grad()
         functional.cross_entropy(scores, labels.index_select(0, picked)).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    def label(rows: Tensor) -> Tensor:
-        return torch.addmm(second_bias, hidden(rows.to(device).float()), second).log_softmax(1)
 
-    return _in_blocks(label, classes, device)
+@torch.no_grad()
+def _fit_on_gpu(
+    parameters: list[torch.nn.Parameter],
+    standardized: Callable[[Tensor], Tensor],
+    examples: Tensor,
+    labels: Tensor,
+    steps: list[Tensor],
+    drop: torch.Generator,
+) -> None:
+    """`_fit` with the gradient by hand, in steps that never wait and are all of one size."""
+    if not steps:
+        return
+    first, second, first_bias, second_bias = parameters
+    on_gpu = drop.device.type == "cuda"
+    optimizer = torch.optim.Adam(parameters, lr=RATE, fused=on_gpu, capturable=on_gpu)
+    chosen = pad_sequence(steps, batch_first=True).to(drop.device)  # (steps, most)
+    counts = torch.tensor([len(each) for each in steps]).unsqueeze(1)
+    shares = (torch.arange(chosen.shape[1]) < counts) / counts  # 0 for what was filled in
+    shares = shares.unsqueeze(2).to(drop.device)  # (steps, most, 1)
+    number = torch.zeros(1, dtype=torch.int64, device=drop.device)
+    minus = torch.full((chosen.shape[1], 1), -1.0, device=drop.device)
+
+    def step() -> None:
+        picked = chosen.index_select(0, number)[0]
+        rows = standardized(examples.index_select(0, picked))
+        active = torch.addmm(first_bias, rows, first).relu_()
+        kept = torch.rand(active.shape, generator=drop, device=drop.device) >= DROPOUT
+        active = active * kept / (1 - DROPOUT)
+        slopes = torch.addmm(second_bias, active, second).softmax(1)
+        slopes.scatter_add_(1, labels.index_select(0, picked).unsqueeze(1), minus)
+        slopes.mul_(shares.index_select(0, number)[0])
+        below = (slopes @ second.T).mul_(active > 0).div_(1 - DROPOUT)
+        first.grad, first_bias.grad = rows.T @ below, below.sum(0)
+        second.grad, second_bias.grad = active.T @ slopes, slopes.sum(0)
+        optimizer.step()
+        number.add_(1)
+
+    repeated(step, len(steps), drop)
 
 
 def xgboost(

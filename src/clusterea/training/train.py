@@ -22,12 +22,12 @@ from clusterea.graph.union import UnionGraph, union, union_bytes
 from clusterea.models import Encoder, Shape, find_encoder, means_of_sets
 from clusterea.numerics.block_sizes import available
 from clusterea.numerics.optimizer import MOMENTS, Optimizer
+from clusterea.numerics.prefetch import prefetch
 from clusterea.numerics.sparse_matmul import SparseMatrix
 from clusterea.seeding import generator
 from clusterea.training.entity_table import EntityTable, check_shape
 from clusterea.training.inference import embed
 from clusterea.training.losses import margin_loss, nhsm_loss, rejected_loss
-from clusterea.training.prefetch import prefetch
 from clusterea.training.progress import EncoderProgress
 from clusterea.training.steps import Schedule, Step
 from clusterea.types import AlignmentTask, KnowledgeGraph, Pair

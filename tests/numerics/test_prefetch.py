@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clusterea.training.prefetch import prefetch
+from clusterea.numerics.prefetch import prefetch
 
 CPU = torch.device("cpu")
 
@@ -37,7 +37,8 @@ def test_the_same_items_in_the_same_order(count: int) -> None:
     wait_until_gone()
 
 
-def test_items_are_made_ahead_but_not_far() -> None:
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_items_are_made_ahead_but_not_far(ahead: int) -> None:
     made: list[int] = []
 
     def items() -> Iterator[int]:
@@ -45,14 +46,14 @@ def test_items_are_made_ahead_but_not_far() -> None:
             made.append(number)
             yield number
 
-    reader = prefetch(items(), CPU, nothing)
+    reader = prefetch(items(), CPU, nothing, ahead)
     assert next(reader) == 0
     for _ in range(100):
-        if len(made) == 4:
+        if len(made) == ahead + 2:
             break
         time.sleep(0.02)
     time.sleep(0.05)
-    assert len(made) == 4  # one read, two waiting, one that finds no room
+    assert len(made) == ahead + 2  # one read, some waiting, one that finds no room
     assert list(reader) == list(range(1, 20))
 
 

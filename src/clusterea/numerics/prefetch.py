@@ -27,9 +27,12 @@ class _Made(Generic[T]):
 
 
 def prefetch(
-    items: Iterator[T], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]
+    items: Iterator[T],
+    device: torch.device,
+    tensors: Callable[[T], Iterable[Tensor]],
+    ahead: int = 2,
 ) -> Generator[T, None, None]:
-    """The same items in the same order, up to two of them made in advance.
+    """The same items in the same order, some of them made in advance.
 
     On a GPU they are made on another stream than the caller's. An error while making an item is
     raised when that item is due; a reader that stops early stops the thread.
@@ -38,8 +41,9 @@ def prefetch(
         items: Iterated in the other thread.
         device: Where the items are used.
         tensors: The tensors of an item, whose memory on the device is kept while they are used.
+        ahead: How many wait. One more may be in the making.
     """
-    made: queue.Queue[_Made[T]] = queue.Queue(maxsize=2)
+    made: queue.Queue[_Made[T]] = queue.Queue(maxsize=ahead)
     stopped = threading.Event()
     aside = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
