@@ -176,9 +176,7 @@ def keys_on(
         key = own.long() - entities.start
         key = (key << bits[0] | other) << bits[1] | (labels + shift)
         is_whole = entities.start == 0 and bool((own < entities.stop).all())
-        keys.append(
-            key if is_whole else key[(own >= entities.start) & (own < entities.stop)]
-        )
+        keys.append(key if is_whole else key[(own >= entities.start) & (own < entities.stop)])
     return torch.cat(keys)
 
 

@@ -60,24 +60,48 @@ class Optimizer:
             return [self.state[number][name] for number in given]
 
         if self._name == "adam":
-            moments = kept("exp_avg"), kept("exp_avg_sq"), []
             adam(
-                *(parameters, gradients, *moments, kept("step")),
-                **{"amsgrad": False, "beta1": 0.9, "beta2": 0.999, "lr": self._rate},
-                **{"weight_decay": 0, "eps": 1e-8, "maximize": False},
+                parameters,
+                gradients,
+                kept("exp_avg"),
+                kept("exp_avg_sq"),
+                [],
+                kept("step"),
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self._rate,
+                weight_decay=0,
+                eps=1e-8,
+                maximize=False,
             )
         elif self._name == "rmsprop":
             # Keras' RMSprop, which the originals use, decays faster than torch's.
             rmsprop(
-                *(parameters, gradients, kept("square_avg"), [], [], kept("step")),
-                **{"lr": self._rate, "alpha": 0.9, "eps": 1e-7, "weight_decay": 0},
-                **{"momentum": 0, "centered": False},
+                parameters,
+                gradients,
+                kept("square_avg"),
+                [],
+                [],
+                kept("step"),
+                lr=self._rate,
+                alpha=0.9,
+                eps=1e-7,
+                weight_decay=0,
+                momentum=0,
+                centered=False,
             )
         else:
             sgd(
-                *(parameters, gradients, [None] * len(given)),
-                **{"weight_decay": 0, "momentum": 0, "lr": self._rate, "dampening": 0},
-                **{"nesterov": False, "maximize": False},
+                parameters,
+                gradients,
+                [None for _ in given],
+                weight_decay=0,
+                momentum=0,
+                lr=self._rate,
+                dampening=0,
+                nesterov=False,
+                maximize=False,
             )
 
     def restore(self, state: Mapping[int, Mapping[str, Tensor]]) -> None:
@@ -88,7 +112,8 @@ class Optimizer:
 
         self.state = {
             number: {
-                name: copied(name, value, self.parameters[number]) for name, value in moments.items()
+                name: copied(name, value, self.parameters[number])
+                for name, value in moments.items()
             }
             for number, moments in state.items()
         }

@@ -1,8 +1,10 @@
-"""`choose_device`: the CPU or a GPU."""
+"""`choose_device`: the CPU or a GPU. `started` makes a GPU ready."""
 
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from clusterea.errors import InputError
@@ -38,6 +40,32 @@ def choose_device(name: str, engine: str = "local") -> torch.device:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise InputError("--device=cuda: torch sees no GPU here. Try --device=cpu.")
     return _indexed(name)
+
+
+def started(device: torch.device) -> torch.device:
+    """The device. A GPU is used for the first time beside other work.
+
+    To load CUDA's libraries takes a second. Errors are left to those who need the GPU.
+    """
+    if device.type == "cuda":
+        threading.Thread(target=_try_use, args=(device,), name="gpu").start()
+    return device
+
+
+def _try_use(device: torch.device) -> None:
+    with suppress(Exception):
+        _use(device)
+
+
+def _use(device: torch.device) -> None:
+    import torch
+
+    numbers = torch.ones(256, 256, device=device)
+    for some in (numbers, numbers.half()):
+        (some @ some).sum()
+    torch.arange(1 << 16, device=device).flip(0).sort().values.cumsum(0)
+    torch.empty(1 << 20, dtype=torch.uint8, pin_memory=True).to(device, non_blocking=True)
+    torch.cuda.synchronize(device)
 
 
 def _indexed(name: str) -> torch.device:

@@ -285,9 +285,7 @@ class Stages:
         is_settled = last.num_new <= config.least_gain * pairs
         return is_settled or len(rounds) - 1 + self.rounds.trained >= config.rounds
 
-    def _encoded(
-        self, config: EncoderConfig, lesson: Lesson, unions: Unions
-    ) -> Made[Embeddings]:
+    def _encoded(self, config: EncoderConfig, lesson: Lesson, unions: Unions) -> Made[Embeddings]:
         from clusterea.sharded import propagate
         from clusterea.training import train
 

@@ -20,9 +20,19 @@ if TYPE_CHECKING:
     from clusterea.workspace.place import Place
 
 TYPES = {  # their names in a file, in the order of safetensors
-    **{"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16"},
-    **{"float16": "F16", "bfloat16": "BF16", "int32": "I32", "uint32": "U32", "float32": "F32"},
-    **{"float64": "F64", "int64": "I64", "uint64": "U64"},
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int16": "I16",
+    "uint16": "U16",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int32": "I32",
+    "uint32": "U32",
+    "float32": "F32",
+    "float64": "F64",
+    "int64": "I64",
+    "uint64": "U64",
 }
 UNKNOWN = "0" * 8  # in place of a checksum that is not computed yet
 AGAIN = "`clusterea align` with the same data and --out makes it again."
