@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
+from clusterea.pipeline import choose_device
 from clusterea.pipeline import device as module
-from clusterea.pipeline.device import started
 
 
 def wait() -> None:
@@ -19,7 +19,7 @@ def wait() -> None:
 
 def test_for_a_cpu_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "Thread", None)
-    assert started(torch.device("cpu")) == torch.device("cpu")
+    assert choose_device("cpu") == torch.device("cpu")
 
 
 def test_an_error_is_told_where_the_gpu_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,8 @@ def test_an_error_is_told_where_the_gpu_is_used(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(threading, "excepthook", told.append)
     monkeypatch.setattr(module, "_use", broken)
     gpu = torch.device("cuda:0")
-    assert started(gpu) == gpu
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("cuda:0") == gpu
     wait()
     assert used == [gpu]
     assert not told
@@ -42,6 +43,6 @@ def test_an_error_is_told_where_the_gpu_is_used(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_is_used() -> None:
-    started(torch.device("cuda:0"))
+    choose_device("cuda")
     wait()
     module._use(torch.device("cuda:0"))  # raises nothing

@@ -140,20 +140,14 @@ def align(
     from clusterea.cli.progress import watcher
     from clusterea.cli.time_left import TimeLeft
     from clusterea.graph.common_structure import structure_problems
-    from clusterea.pipeline import (
-        check_names,
-        choose_device,
-        find_previous,
-        run_in_folder,
-        started,
-    )
+    from clusterea.pipeline import check_names, choose_device, find_previous, run_in_folder
     from clusterea.pipeline.cost import expected_seconds
     from clusterea.pipeline.memory import memory_limit, within
     from clusterea.workspace import Workspace, task_key
 
     check_bounds(least, top)
     where = described_engine(engine, shards, address)
-    torch_device = started(choose_device(device, engine))  # beside reading
+    torch_device = choose_device(device, engine)
     named = None if samplers is None else listed(samplers)
     allowed = None if memory is None else parse_size(memory)
 

@@ -1,7 +1,7 @@
 """Runs the stages in order and stores their results; contains no algorithm."""
 
 from clusterea.pipeline.align import Stage, align, check_names
-from clusterea.pipeline.device import choose_device, started
+from clusterea.pipeline.device import choose_device
 from clusterea.pipeline.learning import fits, num_held_out
 from clusterea.pipeline.measure import measured
 from clusterea.pipeline.observer import Observer, PythonWarnings, Silent
@@ -24,5 +24,4 @@ __all__ = [
     "measured",
     "num_held_out",
     "run_in_folder",
-    "started",
 ]

@@ -1,4 +1,4 @@
-"""`choose_device`: the CPU or a GPU. `started` makes a GPU ready."""
+"""`choose_device`: the CPU or a GPU, which it makes ready."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def choose_device(name: str, engine: str = "local") -> torch.device:
     """The torch device of this name; `auto` is the GPU if there is one.
 
-    Units on a Ray cluster run on CPUs, and so does the rest of the run.
+    Units on a Ray cluster run on CPUs, and so does the rest of the run. A GPU is used for the first
+    time in another thread: to load CUDA's libraries takes a second.
     """
     import torch
 
@@ -34,26 +35,23 @@ def choose_device(name: str, engine: str = "local") -> torch.device:
         is_new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
         os.environ[names[0 if is_new else 1]] = "expandable_segments:True"
     if name == "auto":
-        return _indexed("cuda" if torch.cuda.is_available() else "cpu")
+        return _started(_indexed("cuda" if torch.cuda.is_available() else "cpu"))
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
         raise InputError(f"--device must be auto, cpu or cuda. Got {name!r} instead.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise InputError("--device=cuda: torch sees no GPU here. Try --device=cpu.")
-    return _indexed(name)
+    return _started(_indexed(name))
 
 
-def started(device: torch.device) -> torch.device:
-    """The device. A GPU is used for the first time beside other work.
-
-    To load CUDA's libraries takes a second. Errors are left to those who need the GPU.
-    """
+def _started(device: torch.device) -> torch.device:
+    """The device, which gets ready beside other work."""
     if device.type == "cuda":
         threading.Thread(target=_try_use, args=(device,), name="gpu").start()
     return device
 
 
 def _try_use(device: torch.device) -> None:
-    with suppress(Exception):
+    with suppress(Exception):  # it is told where the GPU is needed
         _use(device)
 
 
