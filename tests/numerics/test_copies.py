@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clusterea.numerics.copies import HostCopies, rows_on
+from clusterea.numerics.copies import host_copies, rows_on
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])]
@@ -17,7 +17,7 @@ def test_to_the_host(sizes: list[int], device: str) -> None:
     draw = torch.Generator().manual_seed(0)
     wanted = [torch.randn(size, 64, generator=draw) for size in sizes]
     whole = torch.full((sum(sizes), 64), torch.nan)
-    with HostCopies() as copies:
+    with host_copies() as copies:
         for place, part in zip(torch.split(whole, sizes), wanted, strict=True):
             there = part.to(device) + 0  # freed before the copy has ended
             copies.put(place, there)
@@ -29,7 +29,7 @@ def test_to_the_host(sizes: list[int], device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_error_is_told(device: str) -> None:
-    with pytest.raises(RuntimeError), HostCopies() as copies:
+    with pytest.raises(RuntimeError), host_copies() as copies:
         copies.put(torch.zeros(3, 2), torch.ones(2, 3, device=device))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -18,27 +18,11 @@ BUFFERS = 2  # one is filled while the other is emptied
 
 
 class HostCopies:
-    """Copies parts of a result from a GPU to the host. They are there when the block ends.
-
-    Elsewhere, a part is copied at once.
-    """
+    """Copies parts of a result from a GPU to the host; see `host_copies`."""
 
     def __init__(self) -> None:
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="copies")
         self._begun: deque[Future[Tensor]] = deque()  # each gives its pinned memory back
-
-    def __enter__(self) -> HostCopies:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._beside.shutdown()
-        while error is None and self._begun:
-            self._begun.popleft().result()
 
     def put(self, place: Tensor, part: Tensor) -> None:
         """Copies a part to its place, a contiguous tensor of the same shape and type."""
@@ -52,14 +36,34 @@ class HostCopies:
             pinned = torch.empty(part.numel(), dtype=part.dtype, pin_memory=True)
         staged = pinned[: part.numel()].view(part.shape).copy_(part, non_blocking=True)
         arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-        arrived.record(torch.cuda.current_stream(part.device))  # type: ignore[no-untyped-call]
+        arrived.record(torch.cuda.current_stream(part.device))
 
-        def finish() -> Tensor:
-            arrived.synchronize()  # type: ignore[no-untyped-call]
+        def copied() -> Tensor:
+            arrived.synchronize()
             place.copy_(staged)
             return pinned
 
-        self._begun.append(self._beside.submit(finish))
+        self._begun.append(self._beside.submit(copied))
+
+    def finish(self) -> None:
+        """Waits for the copies. Raises if one has failed."""
+        while self._begun:
+            self._begun.popleft().result()
+
+    def close(self) -> None:
+        """Waits for the copies, and ends."""
+        self._beside.shutdown()
+
+
+@contextmanager
+def host_copies() -> Iterator[HostCopies]:
+    """Copies from a GPU that have arrived when the block ends. Elsewhere they are made at once."""
+    copies = HostCopies()
+    try:
+        yield copies
+        copies.finish()
+    finally:
+        copies.close()
 
 
 def rows_on(
@@ -83,10 +87,10 @@ def rows_on(
     left = [torch.cuda.Event(blocking=True) for _ in buffers]  # type: ignore[no-untyped-call]
     for number, part in enumerate(parts):
         buffer, sent = buffers[number % BUFFERS], left[number % BUFFERS]
-        sent.synchronize()  # type: ignore[no-untyped-call]
+        sent.synchronize()
         chosen = rows[part]
         taken = buffer[: len(chosen)]
         torch.index_select(table, 0, chosen, out=taken)
         moved = taken.to(device, non_blocking=True)
-        sent.record(torch.cuda.current_stream(device))  # type: ignore[no-untyped-call]
+        sent.record(torch.cuda.current_stream(device))
         yield part, moved

@@ -60,9 +60,13 @@ class Optimizer:
             return [self.state[number][name] for number in given]
 
         if self._name == "adam":
-            moments = kept("exp_avg"), kept("exp_avg_sq"), []
             adam(
-                *(parameters, gradients, *moments, kept("step")),
+                parameters,
+                gradients,
+                kept("exp_avg"),
+                kept("exp_avg_sq"),
+                [],
+                kept("step"),
                 amsgrad=False,
                 beta1=0.9,
                 beta2=0.999,
@@ -74,7 +78,12 @@ class Optimizer:
         elif self._name == "rmsprop":
             # Keras' RMSprop, which the originals use, decays faster than torch's.
             rmsprop(
-                *(parameters, gradients, kept("square_avg"), [], [], kept("step")),
+                parameters,
+                gradients,
+                kept("square_avg"),
+                [],
+                [],
+                kept("step"),
                 lr=self._rate,
                 alpha=0.9,
                 eps=1e-7,
@@ -84,7 +93,9 @@ class Optimizer:
             )
         else:
             sgd(
-                *(parameters, gradients, [None] * len(given)),
+                parameters,
+                gradients,
+                [None for _ in given],
                 weight_decay=0,
                 momentum=0,
                 lr=self._rate,

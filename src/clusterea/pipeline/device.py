@@ -1,8 +1,10 @@
-"""`choose_device`: the CPU or a GPU."""
+"""`choose_device`: the CPU or a GPU, which it makes ready."""
 
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from clusterea.errors import InputError
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 def choose_device(name: str, engine: str = "local") -> torch.device:
     """The torch device of this name; `auto` is the GPU if there is one.
 
-    Units on a Ray cluster run on CPUs, and so does the rest of the run.
+    Units on a Ray cluster run on CPUs, and so does the rest of the run. A GPU is used for the first
+    time in another thread: to load CUDA's libraries takes a second.
     """
     import torch
 
@@ -32,12 +35,35 @@ def choose_device(name: str, engine: str = "local") -> torch.device:
         is_new = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
         os.environ[names[0 if is_new else 1]] = "expandable_segments:True"
     if name == "auto":
-        return _indexed("cuda" if torch.cuda.is_available() else "cpu")
+        return _started(_indexed("cuda" if torch.cuda.is_available() else "cpu"))
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
         raise InputError(f"--device must be auto, cpu or cuda. Got {name!r} instead.")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise InputError("--device=cuda: torch sees no GPU here. Try --device=cpu.")
-    return _indexed(name)
+    return _started(_indexed(name))
+
+
+def _started(device: torch.device) -> torch.device:
+    """The device, which gets ready beside other work."""
+    if device.type == "cuda":
+        threading.Thread(target=_try_use, args=(device,), name="gpu").start()
+    return device
+
+
+def _try_use(device: torch.device) -> None:
+    with suppress(Exception):  # it is told where the GPU is needed
+        _use(device)
+
+
+def _use(device: torch.device) -> None:
+    import torch
+
+    numbers = torch.ones(256, 256, device=device)
+    for some in (numbers, numbers.half()):
+        (some @ some).sum()
+    torch.arange(1 << 16, device=device).flip(0).sort().values.cumsum(0)
+    torch.empty(1 << 20, dtype=torch.uint8, pin_memory=True).to(device, non_blocking=True)
+    torch.cuda.synchronize(device)
 
 
 def _indexed(name: str) -> torch.device:

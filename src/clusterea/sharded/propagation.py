@@ -14,7 +14,7 @@ from clusterea.config import PropagationConfig
 from clusterea.engines import Engine, InMemory, Ref
 from clusterea.errors import InputError
 from clusterea.graph.compact_union import Unions
-from clusterea.numerics.copies import HostCopies
+from clusterea.numerics.copies import host_copies
 from clusterea.numerics.products import vector_type
 from clusterea.seeding import generator
 from clusterea.sharded.shards import cut
@@ -217,7 +217,7 @@ def _described(
     result = engine.empty([bounds[-1], config.features], vector_type(relations.device))
     if engine.is_here:
         labels = _by_slab(engine, own, bounds)
-        with HostCopies() as copies:
+        with host_copies() as copies:
             for number, shard in enumerate(own):
                 cut_here = bounds[number : number + 2]
                 sums = [

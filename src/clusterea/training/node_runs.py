@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from clusterea.numerics.copies import HostCopies
+from clusterea.numerics.copies import host_copies
 
 
 def node_runs(offsets: Tensor, edges_per_block: int) -> Iterator[tuple[int, int]]:
@@ -32,7 +32,7 @@ def fill(
 ) -> Tensor:
     """The results of all runs in one tensor on the device."""
     whole = torch.empty(0)
-    with HostCopies() as copies:
+    with host_copies() as copies:
         for start, stop in runs:
             part = compute(start, stop)
             if start == 0:
