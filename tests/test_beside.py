@@ -40,19 +40,21 @@ class TestBeside:
                 beside.wait()
             beside._begun.clear()
 
-    def test_an_error_of_the_block_comes_first_and_the_rest_never_begins(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(("error", "last"), [(ValueError, [1]), (KeyboardInterrupt, [])])
+    def test_an_error_of_the_block_comes_first(
+        self, error: type[BaseException], last: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Only an interrupt keeps functions from beginning."""
         monkeypatch.setattr("clusterea.beside.available_cpus", lambda: 1)
         held = threading.Event()
         done: list[int] = []
-        with pytest.raises(ValueError, match="block"), Beside() as beside:
+        with pytest.raises(error, match="block"), Beside() as beside:
             beside.start(held.wait, 60)
             beside.start(fail, "thread")
             beside.start(done.append, 1)
             threading.Timer(0.2, held.set).start()
-            raise ValueError("block")
-        assert not done
+            raise error("block")
+        assert done == last
 
     def test_context_variables_hold_in_the_threads(self) -> None:
         token = CHOICE.set("mine")

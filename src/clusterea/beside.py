@@ -18,8 +18,8 @@ Made = TypeVar("Made")
 class Beside:
     """Runs functions in threads beside a block, at most one on each CPU.
 
-    The block ends when all of them have. If it ends with an error, those that have not begun never
-    do, and errors of the others are not told.
+    The block ends when all of them have; only if it is interrupted, those that have not begun never
+    do. An error of the block comes before those of the functions, which are not told then.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,8 @@ class Beside:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pool.shutdown(cancel_futures=error is not None)
+        is_interrupted = error is not None and not isinstance(error, Exception)
+        self._pool.shutdown(cancel_futures=is_interrupted)
         if error is None:
             self.wait()
 

@@ -8,7 +8,7 @@ import platform
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ from clusterea.workspace import DataKeys, Manifest, fingerprint, task_key, write
 
 if TYPE_CHECKING:
     import torch
+
+    from clusterea.report import ReportData
 
 SLOW_IMPORTS = ("bokeh.embed", "bokeh.plotting", "clusterea.report", "pandas")
 LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xgboost-cpu")
@@ -71,6 +73,7 @@ def write_outputs(
         # What needs no metrics is made while they are computed.
         beside.start(write_alignment, folder / "alignment.tsv", alignment, names)
         beside.start(write_unmatched, folder, alignment, names)
+        shown = beside.start(_shown, folder.resolve().name, result)
         described = beside.start(_described_data, result)
         observer.begin("evaluation")
         with measured("evaluation", device) as cost:
@@ -80,8 +83,8 @@ def write_outputs(
         observer.begin("writing")
         with measured("writing", device) as cost:
             write_metrics(folder, metrics)
-            title = folder.resolve().name
-            beside.start(write_page, folder / "report.html", title, result, metrics, [*costs])
+            page, before = folder / "report.html", [*costs]
+            beside.start(lambda: _render(page, shown.result(), metrics, before))
             write_candidates(
                 folder / "candidates.parquet",
                 result.similarity,
@@ -114,8 +117,13 @@ def write_page(
     costs: Iterable[StageCost] | None = None,
 ) -> None:
     """Writes the report as one HTML file. `costs` default to those of the result."""
+    _render(path, _shown(title, result), metrics, result.timings if costs is None else costs)
+
+
+def _shown(title: str, result: AlignmentResult) -> ReportData:
+    """What the report shows, without metrics and costs."""
     from clusterea.evaluation.overlap import overlap
-    from clusterea.report import collect, write_report
+    from clusterea.report import collect
 
     benchmark = result.named
     partitions = result.partitions
@@ -124,12 +132,10 @@ def write_page(
         for sampler, partition in partitions.items()
         if len(benchmark.test_links)
     }
-    data = collect(
+    return collect(
         benchmark,
         result.alignment,
-        metrics,
         title=title,
-        stages=tuple(result.timings if costs is None else costs),
         partitions=partitions,
         overlaps=overlaps,
         rounds=[
@@ -139,7 +145,15 @@ def write_page(
         config=result.config.to_dict(),
         versions=versions(),
     )
-    write_report(path, data)
+
+
+def _render(
+    path: Path, shown: ReportData, metrics: Metrics | None, costs: Iterable[StageCost]
+) -> None:
+    from clusterea.report import write_report
+
+    numbers = None if metrics is None else metrics.to_dict()
+    write_report(path, replace(shown, metrics=numbers, stages=tuple(costs)))
 
 
 def write_manifest(

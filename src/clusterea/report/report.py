@@ -6,16 +6,18 @@ import os
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from clusterea.beside import Beside
 from clusterea.files import replacing
 from clusterea.report import charts, readable
 from clusterea.report.calibration import ConfidenceBin, Reliability, histogram, reliability
 from clusterea.report.data import ReportData
-from clusterea.report.link_index import pack_links
+from clusterea.report.link_index import LinkIndex, pack_links
 from clusterea.report.payload import embed_json, encode_matches
 
 
@@ -30,6 +32,11 @@ def render_report(data: ReportData) -> str:
 
     Its content security policy forbids loading anything and running other scripts.
     """
+    with Beside() as beside:
+        return _rendered(data, beside.start(pack_links, data))
+
+
+def _rendered(data: ReportData, packed: Future[LinkIndex]) -> str:
     from bokeh.resources import Resources
     from jinja2 import Environment, StrictUndefined
 
@@ -49,10 +56,11 @@ def render_report(data: ReportData) -> str:
         "size": readable.size,
         "seeds_origin": readable.seeds_origin,
     }
-    index = pack_links(data)
+    drawn, matches = charts.as_json(plots), encode_matches(data.matches, data.match_labels)
+    index = packed.result()
     payload = {
-        "charts": charts.as_json(plots),
-        **encode_matches(data.matches, data.match_labels),
+        "charts": drawn,
+        **matches,
         "rows": [int(index.rows[match.link]) for match in data.matches],
         "links": data.num_links,
         "measure": data.measure,
