@@ -90,9 +90,11 @@ def parse_columns(
     *,
     delimiter: str,
     skip_lines: int = 0,
-    in_threads: bool = True,
+    in_range: bool = False,
 ) -> pa.Table:
     """The `wanted` columns of text whose columns are `names`, as large strings.
+
+    A range is parsed in this thread alone, and the caller checks that it is UTF-8.
 
     Raises:
         pa.ArrowInvalid: The text is not UTF-8, or a line has another number of cells.
@@ -103,7 +105,7 @@ def parse_columns(
             column_names=list(names),
             block_size=LONGEST_LINE,
             skip_rows=skip_lines,
-            use_threads=in_threads,
+            use_threads=not in_range,
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=delimiter,
@@ -115,6 +117,7 @@ def parse_columns(
             column_types=dict.fromkeys(names, pa.large_string()),
             include_columns=list(wanted),
             strings_can_be_null=False,
+            check_utf8=not in_range,
         ),
     )
 

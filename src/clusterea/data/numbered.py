@@ -36,9 +36,8 @@ class _Encoded:
     column: int
     start: int
     codes: NDArray[np.int32]
-    names: pa.Array
-    ends: IntArray  # (parts + 1,)
-    first: IntArray  # (names,): where each occurs first, row by row
+    names: StringParts
+    first: IntArray  # (names,), part by part: where each occurs first, row by row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +63,8 @@ def numbered(columns: Sequence[pa.ChunkedArray], out: Sequence[IntArray]) -> Nam
     occurs_first = np.zeros(rows * width, dtype=bool)
     for part in parts:
         occurs_first[part.first] = True
-    ranks = np.cumsum(occurs_first) - 1
+    ranks = np.empty(rows * width, dtype=np.int64)
+    ranks[occurs_first] = np.arange(np.count_nonzero(occurs_first))
     numbers = [ranks[part.first] for part in parts]
     order = np.empty(sum(map(len, numbers)), dtype=np.int64)
     order[np.concatenate(numbers)] = np.arange(len(order))
@@ -105,8 +105,7 @@ def _encoded(chunk: _Chunk, width: int, num_parts: int) -> _Encoded:
     # Backwards: of several writes to one place the last one stays.
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     first = (first + chunk.start) * width + chunk.column
-    ordered = names.take(pa.array(by_part.order))
-    return _Encoded(chunk.column, chunk.start, codes, ordered, by_part.ends, first)
+    return _Encoded(chunk.column, chunk.start, codes, by_part, first)
 
 
 def _used(names: pa.Array, codes: IntArray) -> tuple[pa.Array, IntArray]:
@@ -120,8 +119,8 @@ def _used(names: pa.Array, codes: IntArray) -> tuple[pa.Array, IntArray]:
 
 def _merged(chunks: Sequence[_Encoded], part: int, end: int) -> _Part:
     """One part of all chunks, whose cells are before `end`."""
-    slices = [slice(*chunk.ends[part : part + 2].tolist()) for chunk in chunks]
-    pieces = [chunk.names[own] for chunk, own in zip(chunks, slices, strict=True)]
+    slices = [chunk.names.range(part) for chunk in chunks]
+    pieces = [chunk.names.strings[own] for chunk, own in zip(chunks, slices, strict=True)]
     merged = pa.concat_arrays(pieces).dictionary_encode()
     codes = np.split(merged.indices.to_numpy(), np.cumsum([len(piece) for piece in pieces])[:-1])
     first = np.full(len(merged.dictionary), end)

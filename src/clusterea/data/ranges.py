@@ -92,11 +92,13 @@ def _range(
             wanted,
             delimiter="\t",
             skip_lines=skip_lines,
-            in_threads=False,
+            in_range=True,
         )
+        columns = {name: table[name].combine_chunks().dictionary_encode() for name in wanted}
+        for column in columns.values():
+            column.dictionary.validate(full=True)  # UTF-8, of each name once
     except pa.ArrowInvalid:
         return None
-    columns = {name: table[name].combine_chunks().dictionary_encode() for name in wanted}
     for name, column in columns.items():
         if name not in may_be_empty and pc.any(pc.equal(column.dictionary, "")).as_py():
             return None

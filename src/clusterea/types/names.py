@@ -67,18 +67,17 @@ class Names(Sequence[str]):
         ids = np.empty(len(names), dtype=np.int64)
 
         def look_up(part: int) -> None:
-            known, places = own.places(part), asked.places(part)
-            found = _index_in(names.take(pa.array(places)), self._array.take(pa.array(known)))
-            ids[places] = np.append(known, -1)[found]
+            known, wanted = own.range(part), asked.range(part)
+            found = _index_in(asked.strings[wanted], own.strings[known])
+            ids[asked.order[wanted]] = np.append(own.order[known], -1)[found]
 
         in_threads(look_up, range(PARTS))
         return ids
 
     def keys(self) -> IntArray:
         """(n,): a 64-bit hash of each name, the same on every machine."""
-        digests = b"".join(
-            blake2b(name.encode(), digest_size=8).digest() for name in self._array.to_pylist()
-        )
+        names = self._array.cast(pa.large_binary()).to_pylist()
+        digests = b"".join(blake2b(name, digest_size=8).digest() for name in names)
         return np.frombuffer(digests, dtype="<i8").astype(np.int64)
 
     def __len__(self) -> int:

@@ -23,23 +23,25 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # of Fibonacci hashing
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StringParts:
-    """The places of strings, by part."""
+    """Strings by part, and the place that each of them had."""
 
-    order: IntArray  # (n,): the place of each string, part by part
-    ends: IntArray  # (parts + 1,): where each part begins in `order`, and the end
+    strings: pa.Array
+    order: IntArray  # (n,)
+    ends: IntArray  # (parts + 1,): where each part begins, and the end
 
     @classmethod
     def of(cls, strings: pa.Array, parts: int = PARTS) -> StringParts:
         """The parts of large strings: `PARTS`, or else one."""
         if parts == 1:
-            return cls(np.arange(len(strings)), np.array([0, len(strings)]))
+            return cls(strings, np.arange(len(strings)), np.array([0, len(strings)]))
         numbers = _part_numbers(strings)
-        counts = np.bincount(numbers, minlength=parts)
-        return cls(np.argsort(numbers, kind="stable"), np.concatenate([[0], np.cumsum(counts)]))
+        order = np.argsort(numbers, kind="stable")
+        ends = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=parts))])
+        return cls(take_strings(strings, order), order, ends)
 
-    def places(self, part: int) -> IntArray:
-        """The places of one part's strings, ascending."""
-        return self.order[self.ends[part] : self.ends[part + 1]]
+    def range(self, part: int) -> slice:
+        """Where the strings of one part are; they are in their order."""
+        return slice(*self.ends[part : part + 2].tolist())
 
 
 def take_strings(strings: pa.Array, places: IntArray) -> pa.Array:
