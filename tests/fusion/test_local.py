@@ -41,7 +41,7 @@ def view(
 
 
 def dense(similarity: Similarity) -> Tensor:
-    result = torch.zeros(tuple(similarity.num_entities))
+    result = torch.zeros(tuple(similarity.num_entities), device=similarity.values.device)
     result[similarity.rows(), similarity.columns] = similarity.values
     return result
 

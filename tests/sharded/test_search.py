@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import torch
 from cut_engines import CUTS, cutting, small_tiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.functional import normalize
 
 from clusterea.engines import InMemory
-from clusterea.fusion.undecided import Undecided, undecided
+from clusterea.fusion.undecided import Undecided, VectorTable, undecided
+from clusterea.numerics import lists
 from clusterea.numerics.knn import Nearest, Neighbors
 from clusterea.sharded.search import search
 from clusterea.types import Pair
@@ -63,6 +66,37 @@ def test_a_gpu_searches_exactly_up_to_a_size() -> None:
     assert config.on("cpu", (1000, 1000)) == config
     assert config.on("cuda", (2_000_000, 2_000_000)) == quick(search="exact")
     assert config.on("cuda", (2_000_000, 3_000_000)) == config
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("recall", [0.9, 1.0])
+def test_near_groups_on_a_gpu_find_the_wanted_share(recall: float) -> None:
+    draw = torch.Generator().manual_seed(0)
+    centers = torch.randn(300, 64, generator=draw)
+    sides = Pair(
+        *(
+            normalize(centers[torch.randint(300, (size,), generator=draw)] + noise, dim=1).half()
+            for size, noise in (
+                (size, torch.randn(size, 64, generator=draw)) for size in (60_000, 45_000)
+            )
+        )
+    )
+    device = torch.device("cuda")
+    free = Undecided(
+        sides.map(lambda rows: torch.arange(len(rows))),
+        sides.map(lambda rows: torch.randint(2**62, (len(rows),), generator=draw)),
+        sides.map(lambda rows: VectorTable([rows], [1.0], device)),
+        sides.map(len),
+    )
+    config = quick(candidates=50, search="approximate", search_recall=recall)
+    exact = searched(free, replace(config, search="exact"), device)
+    found = searched(free, config, device)
+    shared = lists.recall(found, exact)
+    assert sum(shared) / 2 > recall - 0.01
+    for side in found.zip(exact):
+        assert bool((side[0].values <= side[1].values + 1e-6).all())
+        assert bool((side[0].indices.sort(1).values.diff(dim=1) > 0).all())
 
 
 # -- cuts ----------------------------------------------------------------------------------------

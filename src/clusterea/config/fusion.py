@@ -18,7 +18,6 @@ from clusterea.errors import InputError
 
 Outside = Literal["none", "best", "neighbors"]
 Search = Literal["exact", "approximate"]
-EXACT_CELLS = 5e12  # products that a GPU computes all of: about 20 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,8 @@ class FusionConfig:
     support_faint: float = 1e-6  # pairs with a smaller Sinkhorn value join in the last round only
     support_alone: float = 1e-3  # least chance of an entity to have no partner
     support_shared: float = 1e-3  # least number of edges that relation agreement is a share of
-    search: Search = "exact"  # of nearest neighbors; a GPU is exact up to `EXACT_CELLS`
+    search: Search = "exact"  # of nearest neighbors
+    search_exact: float = 5e12  # approximate, on a GPU: pairs of entities up to which it is exact
     search_compared: int = 65536  # approximate, on a CPU: least entities that one is compared with
     search_recall: float = 0.975  # approximate, on a GPU: share of the neighbors to find
     search_sample: int = 64  # approximate: entities for each list that list centers are fitted to
@@ -71,7 +71,7 @@ class FusionConfig:
         for name in ("sinkhorn_temperature", "support_unit", "support_alone", "support_shared"):
             check_positive(name, getattr(self, name))
         check_share("search_recall", self.search_recall)
-        for name in ("support_weight", "support_least", "support_faint"):
+        for name in ("search_exact", "support_weight", "support_least", "support_faint"):
             check_not_negative(name, getattr(self, name))
 
     def on(self, device_type: str, sizes: Iterable[int]) -> FusionConfig:
@@ -79,7 +79,7 @@ class FusionConfig:
 
         A GPU searches exactly where that takes a few seconds.
         """
-        is_exact = device_type != "cpu" and prod(sizes) <= EXACT_CELLS
+        is_exact = device_type != "cpu" and prod(sizes) <= self.search_exact
         return replace(self, search="exact") if is_exact else self
 
     def recipe(self) -> dict[str, Any]:

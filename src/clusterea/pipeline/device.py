@@ -58,12 +58,31 @@ def _try_use(device: torch.device) -> None:
 def _use(device: torch.device) -> None:
     import torch
 
+    from clusterea.numerics.products import has_triton
+
     numbers = torch.ones(256, 256, device=device)
     for some in (numbers, numbers.half()):
         (some @ some).sum()
     torch.arange(1 << 16, device=device).flip(0).sort().values.cumsum(0)
     torch.empty(1 << 20, dtype=torch.uint8, pin_memory=True).to(device, non_blocking=True)
+    if has_triton(device):
+        _compile(device)
     torch.cuda.synchronize(device)
+
+
+def _compile(device: torch.device) -> None:
+    """Compiles the kernels of the search, which takes some seconds on a new machine."""
+    import torch
+
+    from clusterea.numerics.dot_kernel import chosen_dots
+    from clusterea.numerics.offer_kernel import Buckets, offer
+    from clusterea.types import Pair
+
+    names = torch.arange(16, dtype=torch.int32, device=device)
+    cells = torch.ones(16, 16, device=device)
+    offer(cells, Pair(names, names), Pair(*(Buckets.of(cells[0].clone(), 16) for _ in range(2))))
+    for rows in (cells, cells.half()):
+        chosen_dots(rows, rows, names.view(1, 16).expand(16, 16))
 
 
 def _indexed(name: str) -> torch.device:
