@@ -3,12 +3,16 @@
     .venv/bin/python benchmarks/plan.py --write       # measures, fits, writes constants.toml
     .venv/bin/python benchmarks/plan.py --check       # prints expected / measured; runs nothing
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/plan.py --write --clock cpu    # a busy machine
+    .venv/bin/python benchmarks/plan.py --add RUN/run.json SECONDS --device cuda --write
 
 Generated pairs of three sizes, with three presets: nine runs, from files to outputs, each in a
 process of its own; two more have names. Some train fewer epochs: see `RUNS`. It takes about a
 quarter of an hour on two idle cores. A run replaces its record, which has the wall seconds and the
 CPU seconds of each stage; the clock says which of them count. `--records` fits the records that are
 there and runs nothing.
+
+`--add` takes runs that were measured elsewhere, such as those of `million.py` on a GPU, by their
+manifests and the seconds of the command. The constants of a GPU are fitted on these only.
 
 Bars: the seconds of each of the nine runs within a factor of 1.5 of the plan; the peak of host
 memory at most what the plan says, and not less than that over 1.3.
@@ -39,13 +43,13 @@ from clusterea.pipeline.cost import START, constants_of, operations, stage_secon
 from clusterea.pipeline.memory import expected_memory
 from clusterea.pipeline.planned import Planned, planned_stages
 from clusterea.pipeline.working_memory import Sizes
-from clusterea.types import AlignmentTask, StageCost
+from clusterea.types import AlignmentTask, KnowledgeGraph, Pair, StageCost
 from clusterea.workspace import Workspace, task_key
 from common import RESULTS, Record, commit, device_name, put_record, read_records, table
 
 CONSTANTS = Path(clusterea.__file__).parent / "pipeline" / "constants.toml"
 RECORDS = RESULTS / "plan.jsonl"
-IDENTITY = ("entities", "preset", "settings", "names", "threads")
+IDENTITY = ("entities", "preset", "settings", "names", "threads", "on")
 FEWER = ["training.epochs=5", "self_training.epochs=3"]
 RUNS: list[Record] = [  # entities of a side
     *({"entities": size, "preset": "fast", "settings": []} for size in (1500, 5000, 15_000)),
@@ -57,7 +61,7 @@ RUNS: list[Record] = [  # entities of a side
     {"entities": 1500, "preset": "default", "settings": FEWER, "names": "labels"},
 ]
 # The operations whose constants are fitted. Others of a stage are too much like these.
-FITTED = {
+CPU_FITTED = {
     START: ("once", "triples"),
     "propagation": ("products", "edges"),
     "training": ("steps", "loss", "outputs", "messages", "inference"),
@@ -73,6 +77,20 @@ FITTED = {
     "evaluation": ("once", "cells"),
     "writing": ("once", "entities"),
 }
+GPU_FITTED = {
+    START: ("once", "triples"),
+    "propagation": ("products", "edges", "numbers"),
+    "training": ("steps", "messages", "inference"),
+    "cmcs": ("softmax", "clusters", "entities"),
+    "iscs": ("epochs", "entities"),
+    "fusion": ("search", "selection", "cells", "batches", "sinkhorn"),
+    "self-training": ("once", "cells"),
+    "mean": ("once", "cells"),
+    "matching": ("once", "cells"),
+    "evaluation": ("once", "cells"),
+    "writing": ("once", "entities"),
+}
+FITTED = {"cpu": CPU_FITTED, "cuda": GPU_FITTED}
 LEAST_SECONDS = 0.3  # errors of shorter stages count as if these took so long
 CPU = torch.device("cpu")
 
@@ -116,6 +134,7 @@ def measure_one(run: Record, folder: Path, out: Path, began: float) -> Record:
     start |= {"wall": wall - sum(each["wall"] for each in stages)}
     start |= {"cpu": cpu - sum(each["cpu"] for each in stages)}
     return run | {
+        "on": "cpu",
         "threads": torch.get_num_threads(),
         "wall": wall,
         "cpu": cpu,
@@ -126,8 +145,40 @@ def measure_one(run: Record, folder: Path, out: Path, began: float) -> Record:
     }
 
 
+def added(manifest: Path, seconds: float) -> Record:
+    """The record of a run that was measured elsewhere."""
+    described = json.loads(manifest.read_text())
+    stages = [
+        {
+            "stage": each["stage"],
+            "wall": each["seconds"],
+            "host_bytes": each["peak_host_bytes"],
+            "gpu_bytes": each["peak_gpu_bytes"],
+        }
+        for each in described["stages"]
+    ]
+    start = {"stage": START, "wall": seconds - sum(each["wall"] for each in stages)}
+    data = described["data"]
+    return {
+        "entities": data["entities"],
+        "preset": "+".join([*described["config"]["models"], *described["config"]["samplers"]]),
+        "settings": [],
+        "on": "cpu" if described["device"].startswith("cpu") else "cuda",
+        "data": {name: data[name] for name in ("entities", "triples", "seeds", "never_linked")},
+        "config": described["config"],
+        "wall": seconds,
+        "host_bytes": max(each["host_bytes"] for each in stages),
+        "gpu_bytes": max(each["gpu_bytes"] or 0 for each in stages),
+        "stages": [start, *stages],
+        "device": described["device"],
+        "commit": commit(),
+    }
+
+
 def configured(task: AlignmentTask, run: Mapping[str, Any]) -> Config:
     """The run's settings."""
+    if "config" in run:
+        return Config.from_dict(run["config"])
     return preset(run["preset"], max(task.num_entities), settings=run["settings"])
 
 
@@ -150,11 +201,28 @@ def measure(runs: Iterable[Record], out: Path) -> None:
 
 
 def task_of(run: Mapping[str, Any]) -> AlignmentTask:
-    """The run's data."""
+    """The run's data, or as large ones."""
+    if "data" in run:
+        return as_large(run["data"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "pair"
         subprocess.run([*command(dict(run)), str(folder)], check=True, capture_output=True)
         return clusterea.load(folder, seeds_share=0.3, names=run.get("names")).task
+
+
+def as_large(data: Mapping[str, Any]) -> AlignmentTask:
+    """A task with as many entities, triples and seeds."""
+    graphs = Pair(
+        *(
+            KnowledgeGraph(np.zeros((triples, 3), dtype=np.int64), entities, 1)
+            for entities, triples in zip(data["entities"], data["triples"], strict=True)
+        )
+    )
+    seeds = np.arange(data["seeds"]).repeat(2).reshape(-1, 2)
+    last = zip(data["entities"], data["never_linked"], strict=True)
+    return AlignmentTask(
+        graphs, seeds, structural=Pair(*(np.arange(size - count, size) for size, count in last))
+    )
 
 
 def paired(record: Mapping[str, Any], sizes: Sizes) -> list[tuple[Planned, Record]]:
@@ -166,10 +234,12 @@ def paired(record: Mapping[str, Any], sizes: Sizes) -> list[tuple[Planned, Recor
     return [(stage, measured[stage.label].pop(0)) for stage in stages if measured.get(stage.label)]
 
 
-def fitted(pairs: Sequence[tuple[Planned, Record, Sizes]], clock: str) -> dict[str, Any]:
+def fitted(
+    pairs: Sequence[tuple[Planned, Record, Sizes]], clock: str, on: str = "cpu"
+) -> dict[str, Any]:
     """Constants, none below zero, with the least relative errors of the stages."""
     found: dict[str, Any] = {}
-    for kind, names in FITTED.items():
+    for kind, names in FITTED[on].items():
         own = [each for each in pairs if constants_of(each[0].kind) == kind]
         if not own:
             continue
@@ -183,57 +253,66 @@ def fitted(pairs: Sequence[tuple[Planned, Record, Sizes]], clock: str) -> dict[s
     return found
 
 
-def written(constants: Mapping[str, Any], threads: int, clock: str, cuda: Mapping[str, Any]) -> str:
-    """The text of the data file."""
-    lines = [
-        "# Seconds per operation (`clusterea.pipeline.cost`). Written by benchmarks/plan.py.",
-        "[cpu]",
-        f"threads = {threads}",
-        f'clock = "{clock}"',
-    ]
-    comment = "# From earlier measurements on one H200; `plan.py` does not fit them."
-    for place, tables in (("cpu", constants), ("cuda", cuda)):
-        lines += ["", comment] if place == "cuda" else []
-        for kind, values in tables.items():
-            lines += ["", f"[{place}.{kind}]"]
-            lines += [f"{name} = {value:.4g}" for name, value in values.items() if value]
-    return "\n".join(lines).replace(f"{comment}\n\n", f"{comment}\n") + "\n"
+def written(constants: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of the data file: for each kind of device its values, and tables of constants."""
+    lines = ["# Seconds per operation (`clusterea.pipeline.cost`). Written by benchmarks/plan.py."]
+    for place, values in constants.items():
+        plain = {name: value for name, value in values.items() if not isinstance(value, dict)}
+        lines += ["", f"[{place}]"] if plain else []
+        lines += [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+        for kind, table_ in values.items():
+            if kind not in plain:
+                lines += ["", f"[{place}.{kind}]"]
+                lines += [f"{name} = {value:.4g}" for name, value in table_.items() if value]
+    return "\n".join(lines) + "\n"
 
 
-def write(records: Sequence[Record], clock: str) -> None:
-    """Fits the constants and writes them; those of a GPU stay."""
+def write(records: Sequence[Record], clock: str, on: str) -> None:
+    """Fits the constants of one kind of device and writes them; the others stay."""
     pairs = []
     for record in records:
         task = task_of(record)
-        sizes = Sizes(task, configured(task, record), "cpu")
+        sizes = Sizes(task, configured(task, record), on)
         pairs += [(stage, measured, sizes) for stage, measured in paired(record, sizes)]
-    cuda = tomllib.loads(CONSTANTS.read_text())["cuda"]
-    threads = records[0]["threads"]
-    CONSTANTS.write_text(written(fitted(pairs, clock), threads, clock, cuda))
+    constants = tomllib.loads(CONSTANTS.read_text())
+    constants[on] = fitted(pairs, clock, on)
+    if on == "cpu":
+        constants[on] = {"threads": records[0]["threads"], "clock": clock, **constants[on]}
+    CONSTANTS.write_text(written(constants))
 
 
 def check(records: Sequence[Record]) -> list[str]:
     """A table of expected over measured, and whether the bars are met."""
-    known = tomllib.loads(CONSTANTS.read_text())["cpu"]
     lines, missed = [], 0
     for record in records:
         task = task_of(record)
         config = configured(task, record)
-        sizes = Sizes(task, config, "cpu")
+        on = record["on"]
+        known = tomllib.loads(CONSTANTS.read_text())[on]
+        sizes = Sizes(task, config, on)
         stages = [Planned(START, START), *planned_stages(task, config)]
         seconds = sum(stage_seconds(stage, sizes, known) for stage in stages)
-        took = record[known["clock"]]
-        expected = expected_memory(task, config, CPU).host
-        ratios = seconds / took, expected / record["host_bytes"]
+        took = record[known.get("clock", "wall")]
+        memory_of = "gpu" if on == "cuda" else "host"
+        expected = expected_memory(task, config, torch.device(on)).on(torch.device(on))
+        peak = record[f"{memory_of}_bytes"]
+        ratios = seconds / took, expected / peak
         is_met = 1 / 1.5 <= ratios[0] <= 1.5 and 1 <= ratios[1] <= 1.3
         missed += not is_met
         name = " ".join([record["preset"], *record["settings"], record.get("names") or ""]).strip()
-        memory = [f"{size / 2**20:,.0f}" for size in (record["host_bytes"], expected)]
+        memory = [f"{size / 2**20:,.0f}" for size in (peak, expected)]
         times = [f"{took:.0f}", f"{seconds:.0f}", f"{ratios[0]:.2f}"]
-        lines.append([f"{record['entities']:,}", name, *times, " / ".join(memory)])
+        size = record["entities"]
+        size = max(size) if isinstance(size, list) else size
+        lines.append([on, f"{size:,}", name, *times, " / ".join(memory)])
         lines[-1].append(f"{ratios[1]:.2f}")
-    head = ["entities", "run", "seconds", "plan", "ratio", "MiB / plan", "ratio"]
+    head = ["on", "entities", "run", "seconds", "plan", "ratio", "MiB / plan", "ratio"]
     return [*table(head, lines), "", f"{missed} of {len(lines)} runs miss a bar."]
+
+
+def batched(values: Sequence[str]) -> list[tuple[str, str]]:
+    """The values two by two."""
+    return list(zip(values[::2], values[1::2], strict=True))
 
 
 def main() -> None:
@@ -247,19 +326,23 @@ def main() -> None:
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--began", type=float, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--add", nargs="+", metavar="RUN.json SECONDS", help="runs nothing")
     arguments = parser.parse_args()
     if arguments.one is not None:
         folder = arguments.folder
         record = measure_one(arguments.one, folder / "pair", folder / "run", arguments.began)
         (folder / "record.json").write_text(json.dumps(record))
         return
-    if not (arguments.check or arguments.records):
+    for manifest, seconds in batched(arguments.add or ()):
+        put_record(arguments.out, added(Path(manifest), float(seconds)), IDENTITY)
+    if not (arguments.check or arguments.records or arguments.add):
         measure(RUNS, arguments.out)
+    every = [each for each in read_records(arguments.out) if each["on"] == arguments.device]
     threads = int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads()))
-    records = [each for each in read_records(arguments.out) if each["threads"] == threads]
-    records = records or read_records(arguments.out)
+    records = [each for each in every if each.get("threads") == threads] or every
     if arguments.write:
-        write(records, arguments.clock)
+        write(records, arguments.clock, arguments.device)
     print("\n".join(check(records)))
 
 

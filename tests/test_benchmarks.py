@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 import torch
 
+from clusterea.config import preset
 from clusterea.data.synthetic import SHAPES, generate, write_openea
 from clusterea.data.synthetic.words import draw_words
+from clusterea.pipeline import Silent, run_in_folder
 from clusterea.types import Answer, Names, Pair, Question
+from clusterea.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
@@ -387,16 +390,35 @@ class TestPlan:
             for name, value in values.items():
                 assert found[kind][name] == pytest.approx(value, rel=0.02)
 
-    def test_the_file_keeps_the_constants_of_a_gpu(self, plan: ModuleType) -> None:
+    def test_the_file_has_what_was_fitted(self, plan: ModuleType) -> None:
         import tomllib
 
-        text = plan.written(
-            {"start": {"once": 1.5, "triples": 0.0}}, 2, "wall", {"fusion": {"search": 2e-14}}
-        )
-        assert tomllib.loads(text) == {
+        cuda = {"fusion": {"search": 2e-14}}
+        cpu = {"threads": 2, "clock": "wall", "start": {"once": 1.5, "triples": 0.0}}
+        assert tomllib.loads(plan.written({"cpu": cpu, "cuda": cuda})) == {
             "cpu": {"threads": 2, "clock": "wall", "start": {"once": 1.5}},
             "cuda": {"fusion": {"search": 2e-14}},
         }
+
+    def test_a_run_that_was_measured_elsewhere(self, plan: ModuleType, tmp_path: Path) -> None:
+        """Its manifest tells as much as the run itself would."""
+        whole = generate(SHAPES["demo"], 0)
+        task = whole.task.with_seeds(whole.task.seeds[:300])
+        benchmark = replace(whole, task=task)
+        config = preset("fast", 1000, settings=["propagation.dimension=64"])
+        run_in_folder(Workspace(tmp_path), benchmark, config, torch.device("cpu"), Silent())
+        record = plan.added(tmp_path / "run.json", 100.0)
+        assert sum(stage["wall"] for stage in record["stages"]) == pytest.approx(100)
+        like = plan.task_of(record)
+        assert like.num_entities == task.num_entities
+        assert like.num_undecided == task.num_undecided
+        assert plan.configured(like, record) == config
+        wanted, found = (
+            [stage.label for stage in plan.planned_stages(each, config)] for each in (task, like)
+        )
+        assert wanted == found
+        sizes = plan.Sizes(like, config, "cpu")
+        assert [stage.label for stage, _ in plan.paired(record, sizes)] == ["start", *wanted]
 
     def test_nine_runs_are_of_three_sizes_and_three_presets(self, plan: ModuleType) -> None:
         nine = {(run["entities"], run["preset"]) for run in plan.RUNS if "names" not in run}

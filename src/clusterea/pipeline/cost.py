@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 START = "start"  # the start of the command and the reading of the data, as a stage
 OPTIMAL = 20_000  # rows that matching solves exactly
+NEAR_SHARE = 0.45  # of all products, which a GPU computes where its search is approximate
 GAIN_OF_THREADS = 0.7  # with twice the threads, time is divided by 2 to the power of this
 
 Operations = dict[str, float]
@@ -162,6 +163,8 @@ def _fusion(stage: Planned, sizes: Sizes) -> Operations:
     compared = source * target
     if config.search == "approximate":
         compared = min(compared, both * config.search_compared)
+        if sizes.on == "cuda":
+            compared = int(NEAR_SHARE * source * target)
     count = max(config.candidates, config.hubness_neighbors)
     is_whole = largest <= WHOLE * (count + SPARE)
     scored = 2 * source * target if is_whole else both * (count + SPARE)
