@@ -227,12 +227,11 @@ class DataOptions:
         """
         if self.target is not None or _is_run(self.source):
             return checked(), self.load(quiet=quiet)
+        steps: list[Callable[[], Any]] = [checked, functools.partial(self.load, quiet=quiet)]
         switched = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH)
         try:
-            first, benchmark = in_threads(
-                lambda step: step(), [checked, lambda: self.load(quiet=quiet)]
-            )
+            first, benchmark = in_threads(lambda step: step(), steps)
         finally:
             sys.setswitchinterval(switched)
         return first, benchmark
