@@ -752,6 +752,16 @@ class TestRefused:
         assert ran.out == ""
         assert not (tmp_path / "run").exists()
 
+    def test_settings_are_refused_before_data(
+        self, tmp_path: Path, clusterea_command: Command
+    ) -> None:
+        """Although both are looked at, at the same time."""
+        nowhere, out = tmp_path / "nowhere", tmp_path / "run"
+        ran = clusterea_command("align", nowhere, "--out", out, "--model", "dual-anm")
+        assert ran.code == 2
+        assert "unknown model 'dual-anm'" in ran.err
+        assert "nowhere" not in ran.err
+
     def test_a_missing_folder(self, tmp_path: Path, clusterea_command: Command) -> None:
         ran = clusterea_command("align", tmp_path / "nowhere", "--out", tmp_path / "run")
         assert ran.code == 2

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import clusterea
-from clusterea.errors import InputError
+from clusterea.errors import DataError, InputError
 from clusterea.types import Benchmark, IntArray
 from conftest import WriteFiles
 
@@ -43,6 +43,25 @@ def named(links: IntArray, benchmark: Benchmark) -> list[tuple[str, str]]:
 
 def all_links(benchmark: Benchmark) -> list[tuple[str, str]]:
     return named(benchmark.task.seeds, benchmark) + named(benchmark.test_links, benchmark)
+
+
+def test_both_tables_are_told_of_in_order(write_files: WriteFiles) -> None:
+    """They are read at the same time."""
+    header = "head\trelation\ttail\n"
+    files = {"a.tsv": header + lines(SOURCE), "b.tsv": header + lines(TARGET), "l": lines(LINKS)}
+    folder = write_files(files)
+    found = clusterea.load(folder / "a.tsv", folder / "b.tsv", links=folder / "l").notes
+    told = [note.split(":")[0] for note in found[:2]]
+    assert told == [str(folder / "a.tsv"), str(folder / "b.tsv")]
+
+
+def test_of_two_bad_tables_the_first_is_told(write_files: WriteFiles) -> None:
+    long = lines(SOURCE) * 20_000  # its error is found later
+    folder = write_files(
+        {"rel_triples_1": f"{long}a\tb\n", "rel_triples_2": "a\n", "ent_links": lines(LINKS)}
+    )
+    with pytest.raises(DataError, match="rel_triples_1 line 80001: expected 3"):
+        clusterea.load(folder)
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clusterea.data import load
+from clusterea import in_threads as in_threads_module
+from clusterea.data import load, numbering, sorted_keys
 from clusterea.data.numbering import canonical
 from clusterea.data.synthetic import SHAPES, generate
 from clusterea.types import AlignmentTask, Benchmark, IntArray, KnowledgeGraph, Names, Pair
+from clusterea.workspace import fingerprint
 
 
 def pair(entities: int = 300, seeds: int = 80, density: int = 6) -> Benchmark:
@@ -158,3 +160,26 @@ def test_alike_graphs_are_not_numbered_alike() -> None:
     found = canonical(same)
     places = found.names.target.ids_of(found.names.source.arrow)
     assert abs(np.corrcoef(places, np.arange(len(places)))[0, 1]) < 0.2
+
+
+def test_many_rows_are_numbered_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = pair()
+    whole = canonical(before)
+    monkeypatch.setattr(numbering, "_ROWS", 50)
+    monkeypatch.setattr(sorted_keys, "LEAST", 1)
+    monkeypatch.setattr(sorted_keys, "_SAMPLE", 100)
+    monkeypatch.setattr(sorted_keys, "available_cpus", lambda: 4)
+    monkeypatch.setattr(in_threads_module, "available_cpus", lambda: 4)
+    apart = canonical(before)
+    assert fingerprint(apart) == fingerprint(whole)
+
+
+@pytest.mark.parametrize("values", [1, 40, 10**9])
+def test_the_order_is_by_hash_and_then_by_name(values: int) -> None:
+    names = Names([f"e{number}" for number in range(300)])
+    hashes = np.random.default_rng(0).integers(values, size=300, dtype=np.uint64)
+    found = numbering._order(hashes, names, np.uint64(1))
+    by_name = numbering._mix(names.keys().view(np.uint64) + np.uint64(1))
+    assert np.array_equal(found.old, np.lexsort((by_name, hashes)))
+    assert np.array_equal(found.new[found.old], np.arange(300))
+    assert len(set(found.keys.tolist())) == 300

@@ -168,9 +168,8 @@ def align(
         check_names(configured(None))
         return found
 
-    is_quiet = quiet or as_json
+    workspace, is_quiet = Workspace(out), quiet or as_json
     torch_device, undecided = data.load_beside(checked, quiet=is_quiet)
-    workspace = Workspace(out)
     of_task = task_key(undecided.task)
     if not overwrite:
         workspace.check_task(of_task)

@@ -17,7 +17,6 @@ from rich.markup import escape
 from clusterea.cli.console import ERRORS
 from clusterea.cli.locked import run_path
 from clusterea.errors import InputError, shown_path
-from clusterea.in_threads import in_threads
 from clusterea.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -225,14 +224,15 @@ class DataOptions:
         The checks import torch, which takes seconds; meanwhile, a folder's tables are read. Reading
         of other formats can't be interrupted in another thread, and comes after the checks.
         """
+        from clusterea.in_threads import in_threads
+
         if self.target is not None or _is_run(self.source):
             return checked(), self.load(quiet=quiet)
+        steps: list[Callable[[], Any]] = [checked, functools.partial(self.load, quiet=quiet)]
         switched = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH)
         try:
-            first, benchmark = in_threads(
-                lambda step: step(), [checked, lambda: self.load(quiet=quiet)]
-            )
+            first, benchmark = in_threads(lambda step: step(), steps)
         finally:
             sys.setswitchinterval(switched)
         return first, benchmark

@@ -97,15 +97,15 @@ def _encoded(chunk: _Chunk, width: int, num_parts: int) -> _Encoded:
     if not pa.types.is_dictionary(cells.type):
         cells = cells.cast(pa.large_string()).dictionary_encode()
     names, codes = _used(cells.dictionary, cells.indices.to_numpy())
-    by_part = StringParts.of(names, num_parts)
+    parts = StringParts.of(names, num_parts)
     new = np.empty(len(names), dtype=np.int32)
-    new[by_part.order] = np.arange(len(names), dtype=np.int32)
-    codes = new[codes]
+    new[parts.order] = np.arange(len(names), dtype=np.int32)
+    moved = new[codes]
     first = np.empty(len(names), dtype=np.int64)
     # Backwards: of several writes to one place the last one stays.
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    first[moved[::-1]] = np.arange(len(codes))[::-1]
     first = (first + chunk.start) * width + chunk.column
-    return _Encoded(chunk.column, chunk.start, codes, by_part, first)
+    return _Encoded(chunk.column, chunk.start, moved, parts, first)
 
 
 def _used(names: pa.Array, codes: IntArray) -> tuple[pa.Array, IntArray]:

@@ -27,7 +27,7 @@ def of_ranges(keys: Keys, use: Callable[[NDArray[np.bool_] | slice], Result]) ->
     count = available_cpus() if len(keys) >= LEAST else 1
     if count == 1:
         return [use(slice(None))]
-    sample = np.sort(keys[:: len(keys) // _SAMPLE])
+    sample = np.sort(keys[:: max(len(keys) // _SAMPLE, 1)])
     cuts = np.unique(sample[np.arange(1, count) * len(sample) // count])
 
     def within(number: int) -> Result:

@@ -40,8 +40,8 @@ def structure_problems(task: AlignmentTask) -> list[str]:
 def no_common_edges(task: AlignmentTask) -> str:
     """A sentence if no more edges between seeds are in both graphs than by chance; else empty."""
     seeds = task.seeds[:MOST_SEEDS]
-    source, target = (
-        _edges_between_seeds(graph, seeds[:, side]) for side, graph in enumerate(task.graphs)
+    source, target = task.graphs.zip(Pair(*seeds.T)).map_at_once(
+        lambda side: _edges_between_seeds(*side)
     )
     if min(len(source), len(target)) < FEWEST:
         return ""

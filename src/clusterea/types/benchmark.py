@@ -20,7 +20,7 @@ from clusterea.types.texts import Texts
 OF_ANSWERS = "test links of entities that answers decide"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Benchmark:
     """The data that `load` returns. Stages see only `task`; only `evaluate` sees `test_links`."""
 

@@ -58,7 +58,7 @@ def _part_numbers(strings: pa.Array) -> NDArray[np.uint8]:
     """(n,): the part of each string, from its last eight bytes."""
     _, offsets, content = strings.buffers()
     if content is None or len(content) < 8:
-        return np.zeros(len(strings), np.uint8)
+        content = (b"" if content is None else content.to_pybytes()) + bytes(8)
     bounds = np.frombuffer(offsets, np.int64)[strings.offset :][: len(strings) + 1]
     words = np.ndarray(len(content) - 7, "<u8", content, strides=(1,))  # one from each byte on
     ends = bounds[1:]

@@ -17,7 +17,7 @@ from clusterea.types.texts import Texts
 NO_ENTITIES = Pair(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class AlignmentTask:
     """Two graphs and the seeds. It has no test links, so no stage can see them.
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from clusterea.checksums import file_checksum
 from clusterea.errors import DamagedError
 from clusterea.files import replacing
+from clusterea.in_threads import in_threads
 from clusterea.types import (
     AlignmentTask,
     Benchmark,
@@ -64,23 +65,31 @@ def write_benchmark(benchmark: Benchmark, folder: Path, key: str) -> None:
     }
     for name, pair in pairs.items():
         arrays |= {f"{side}_{name}": array for side, array in SIDES.zip(pair)}
-    write_tensors(folder / TENSORS, {k: from_numpy(v.copy()) for k, v in arrays.items()}, key)
-    strings = {
+    strings: dict[str, Pair[pa.Array]] = {
         "entities": benchmark.names.map(lambda side: side.arrow),
         "relations": benchmark.relation_names.map(lambda side: side.arrow),
         **{kind: both.map(lambda side: side.values) for kind, both in texts.items() if both},
     }
-    files = [TENSORS]
-    for kind, columns in strings.items():
-        for side, column in SIDES.zip(columns):
-            files.append(f"{side}_{kind}.parquet")
-            with replacing(folder / files[-1]) as beside:
-                pq.write_table(pa.table({"name": column}), beside)
+    columns = {
+        f"{side}_{kind}.parquet": column
+        for kind, both in strings.items()
+        for side, column in SIDES.zip(both)
+    }
+
+    def write(name: str) -> tuple[str, str]:
+        if name == TENSORS:
+            tensors = {k: from_numpy(v.copy()) for k, v in arrays.items()}
+            write_tensors(folder / TENSORS, tensors, key)
+        else:
+            with replacing(folder / name) as beside:
+                pq.write_table(pa.table({"name": columns[name]}), beside)
+        return name, file_checksum(folder / name)
+
     about = {
         "dropped": dict(benchmark.dropped),
         "format": benchmark.format,
         "seeds_from": dict(benchmark.seeds_from),
-        "files": {name: file_checksum(folder / name) for name in files},
+        "files": dict(in_threads(write, [TENSORS, *columns])),
     }
     write_sealed(folder / ABOUT, key, about)
 
@@ -119,7 +128,7 @@ def _read(folder: Path) -> Benchmark:
         return tables.map(lambda table: table["name"].combine_chunks())
 
     def names(kind: str) -> Pair[Names]:
-        return strings(kind).map(Names)
+        return strings(kind).map(Names.of_distinct)
 
     def texts(kind: str) -> Pair[Texts] | None:
         if f"source_{kind}" not in arrays:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,21 @@ from numpy.typing import NDArray
 from clusterea.types import AlignmentTask, Benchmark, Texts
 
 VERSION = 5  # of the artifact format; part of every key
+
+Value = TypeVar("Value", AlignmentTask, Benchmark)
+
+
+def once(key: Callable[[Value], str]) -> Callable[[Value], str]:
+    """The same function, which computes the key of each value once: these values don't change."""
+    known: WeakKeyDictionary[Value, str] = WeakKeyDictionary()
+
+    @wraps(key)
+    def computed(value: Value) -> str:
+        if value not in known:
+            known[value] = key(value)
+        return known[value]
+
+    return computed
 
 
 def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]) -> str:
@@ -26,6 +43,7 @@ def recipe_key(stage: str, recipe: Mapping[str, Any], parents: Mapping[str, str]
     return f"{stage}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
+@once
 def task_key(task: AlignmentTask) -> str:
     """The key of a task: graphs, seeds, tie keys, structural entities, names, features, decisions.
 
@@ -51,6 +69,7 @@ def task_key(task: AlignmentTask) -> str:
     return recipe_key("task", {"fingerprint": digest.hexdigest()}, {})
 
 
+@once
 def fingerprint(benchmark: Benchmark) -> str:
     """A hash of the task, the names and the test links."""
     digest = hashlib.sha256(task_key(benchmark.task).encode())
