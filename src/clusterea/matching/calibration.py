@@ -153,11 +153,12 @@ def calibrate_held_out(
         expected: As for `calibrate`.
     """
     examples, right = features[known.links], known.is_right
+    among = features.detach().double().cpu()  # copied from a GPU once
     most = min(undecided)
     both = 1.0
     for _ in range(2):
         weights = torch.where(right, 1.0, 1.0 - both / 2)
-        calibration = calibrate(examples, right, weights, among=features, expected=expected)
+        calibration = calibrate(examples, right, weights, among=among, expected=expected)
         confidence = calibration.confidence(features)
         matchable = num_matchable(confidence, known, most)
         both = sum(min(1.0, matchable / max(side, 1)) for side in undecided) / 2
