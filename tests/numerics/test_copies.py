@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clusterea.numerics.copies import host_copies, rows_on
+from clusterea.numerics.copies import host_copies, on_host, rows_on
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])]
@@ -25,6 +25,19 @@ def test_to_the_host(sizes: list[int], device: str) -> None:
             if device == "cuda":
                 torch.empty(part.shape, device=device).fill_(-1)  # takes the memory that was freed
     assert torch.equal(whole, torch.cat([whole[:0], *wanted]))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(0,), (), (7,), (1001, 3), (0, 4)])
+def test_a_whole_tensor(
+    shape: tuple[int, ...], device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterea.numerics.copies.PIECE", 160)
+    for kind in (torch.float32, torch.bfloat16, torch.int64):
+        wanted = torch.randint(100, shape).to(kind)
+        found = on_host(wanted.to(device))
+        assert found.dtype == kind
+        assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -315,6 +317,49 @@ class TestResume:
         forbid(monkeypatch, "train", "sample")
         align(given.task, quick(), CPU, workspace=Workspace(run))
         assert made(run) == ALL
+
+    def test_large_results_are_on_disk_at_the_end(
+        self, given: Benchmark, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Writing them is part of the time."""
+        save = Workspace.save_tensors
+        writers: set[str] = set()
+
+        def slow(*arguments: Any) -> None:
+            time.sleep(0.2)
+            save(*arguments)
+            writers.add(threading.current_thread().name)
+
+        monkeypatch.setattr("clusterea.pipeline.store.LARGE", 0)
+        monkeypatch.setattr(Workspace, "save_tensors", slow)
+        result = align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
+        assert digests(tmp_path) == digests(finished)
+        assert is_clean(tmp_path)
+        assert not (tmp_path / "checkpoints").exists()
+        assert len(writers) == 1
+        assert threading.current_thread().name not in writers
+        assert result.timings[-1].seconds > 0.2
+
+    def test_a_disk_that_is_full_beside_a_stage(
+        self, given: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        save = Workspace.save_tensors
+
+        def full(*_: Any) -> NoReturn:
+            raise OSError(28, "No space left on device")
+
+        def save_there(*arguments: Any) -> None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("os.pwrite", full)
+                save(*arguments)
+
+        monkeypatch.setattr("clusterea.pipeline.store.LARGE", 0)
+        monkeypatch.setattr(Workspace, "save_tensors", save_there)
+        with pytest.raises(InputError, match=r"train-\w+/tensors.safetensors: can't be written"):
+            align(given.task, quick(), CPU, workspace=Workspace(tmp_path))
+        assert made(tmp_path)["train"] == 0
+        assert is_clean(tmp_path)
+        assert len(list((tmp_path / "checkpoints").iterdir())) == 1  # of what is not stored
 
     def test_training_goes_on_from_its_checkpoint(
         self, given: Benchmark, finished: Path, tmp_path: Path

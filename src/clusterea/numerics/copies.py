@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+PIECE = 1 << 25  # bytes that are copied at a time
 BUFFERS = 2  # one is filled while the other is emptied
 
 
@@ -64,6 +65,19 @@ def host_copies() -> Iterator[HostCopies]:
         copies.finish()
     finally:
         copies.close()
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """The same on the host; itself if it is there."""
+    if tensor.device.type != "cuda":
+        return tensor.cpu()
+    result = torch.empty(tensor.shape, dtype=tensor.dtype)
+    step = PIECE // tensor.element_size()
+    places = torch.split(result.view(-1), step)
+    with host_copies() as copies:
+        for place, part in zip(places, torch.split(tensor.reshape(-1), step), strict=True):
+            copies.put(place, part)
+    return result
 
 
 def rows_on(

@@ -417,7 +417,7 @@ class Stages:
                 progress=partial(self._observer.step, label),
                 engine=self._engine,
             )
-            return fused.to("cpu")
+            return _on_host(fused)
 
         parents = {"known": known.key, **{name: made.key for name, made in partitions.items()}}
         parents |= {name: made.key for name, made in encoder_names(encodings).items()}
@@ -500,7 +500,7 @@ class Stages:
             every = [each.value.to(self._device) for each in similarities]
             empty = self._engine.empty if self._device.type == "cpu" else None
             total = mean(every, task.seeds, empty) if len(every) > 1 else every[0]
-            return without_pairs(total, task.rejected, empty).to("cpu")
+            return _on_host(without_pairs(total, task.rejected, empty))
 
         label = "fusion of both fits" if len(similarities) > 1 else "rejected pairs"
         parents = {**_by_fit(similarities), "task": self._whole.key}
@@ -562,6 +562,19 @@ def _others(size: int, never_linked: IntArray, taken: IntArray) -> Tensor:
     is_free[never_linked] = False
     is_free[taken] = False
     return as_tensor(np.flatnonzero(is_free))
+
+
+def _on_host(similarity: Similarity) -> Similarity:
+    from clusterea.numerics.copies import on_host
+
+    if similarity.values.device.type == "cpu":
+        return similarity
+    return Similarity(
+        on_host(similarity.row_offsets),
+        on_host(similarity.columns),
+        on_host(similarity.values),
+        similarity.num_entities,
+    )
 
 
 def _unit_rows(features: Pair[NDArray[np.float32]]) -> Embeddings:

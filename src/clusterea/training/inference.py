@@ -72,7 +72,7 @@ def embed(
     def checked(start: int, stop: int) -> Tensor:
         part = output(start, stop)
         finite.logical_and_(part.isfinite().all())
-        return part if device.type == "cpu" else part.to(vector_type(device))
+        return part.to(vector_type(device)) if part.dtype == torch.float32 else part
 
     everyone = fill(runs, checked, torch.device("cpu"))
     return everyone if bool(finite) else None
