@@ -77,6 +77,30 @@ class TestEdgeDots:
         assert not states.grad.any()
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("dim", [1, 100, 128])
+def test_a_gpu_reflects_and_sums_alike(dim: int) -> None:
+    draw = torch.Generator().manual_seed(0)
+    receiver = torch.randint(300, (4000,), generator=draw).sort().values  # some hear nothing
+    sender, kind = (torch.randint(size, (4000,), generator=draw) for size in (500, 20))
+    states, axes, attention = numbers = [
+        torch.randn(shape, generator=draw).requires_grad_()
+        for shape in ((500, 2, dim), (20, dim), (4000, 2))
+    ]
+    slope = torch.randn(310, 2, dim, generator=draw)
+    wanted = reflect_and_sum(states, axes, attention, sender, kind, receiver, 310)
+    one, two, three = moved = [each.detach().cuda().requires_grad_() for each in numbers]
+    sender, kind, receiver = sender.cuda(), kind.cuda(), receiver.cuda()
+    found = reflect_and_sum(one, two, three, sender, kind, receiver, 310)
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-4)
+    wanted.backward(slope)  # type: ignore[no-untyped-call]
+    found.backward(slope.cuda())  # type: ignore[no-untyped-call]
+    for there, here in zip(moved, numbers, strict=True):
+        assert there.grad is not None
+        torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-3, atol=1e-3)
+
+
 class TestReflectAndSum:
     def test_values(self, operands: Operands) -> None:
         result = reflect_and_sum(*operands, RECEIVERS)

@@ -1,7 +1,8 @@
 """Operations on edges and their gradients, computed a chunk of edges at a time.
 
 An edge has a sender and a kind. Autograd would keep half a dozen tensors of (edges, channels, dim).
-Here tensors are as long as a chunk, which on a CPU fits in the cache.
+Here tensors are as long as a chunk, which on a CPU fits in the cache. On a GPU, kernels go over the
+edges once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from clusterea.numerics.block_sizes import block_size
+from clusterea.numerics.products import has_triton
 
 
 def edge_dots(states: Tensor, kinds: Tensor, sender: Tensor, kind: Tensor) -> Tensor:
@@ -61,6 +63,16 @@ def _chunks(edges: int, states: Tensor) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, edges, size))
 
 
+def _has_kernel(states: Tensor) -> bool:
+    return states.dtype == torch.float32 and has_triton(states.device)
+
+
+def _offsets(receiver: Tensor, num_receivers: int) -> Tensor:
+    """(receivers + 1,): where the edges of each receiver begin."""
+    every = torch.arange(num_receivers + 1, device=receiver.device, dtype=receiver.dtype)
+    return torch.searchsorted(receiver, every)
+
+
 def _dots(left: Tensor, right: Tensor) -> Tensor:
     return (left * right).sum(2, keepdim=True)
 
@@ -102,6 +114,11 @@ class _ReflectAndSum(torch.autograd.Function):
         num_receivers: int,
     ) -> Tensor:
         ctx.save_for_backward(states, axes, attention, sender, kind, receiver)
+        if _has_kernel(states):
+            from clusterea.numerics.reflection_kernel import reflected_sums
+
+            ctx.offsets = _offsets(receiver, num_receivers)
+            return reflected_sums(states, axes, attention, sender, kind, ctx.offsets)
         sums = states.new_zeros(num_receivers, *states.shape[1:])
         for chunk in _chunks(sender.numel(), states):
             message = states.index_select(0, sender[chunk])
@@ -113,6 +130,11 @@ class _ReflectAndSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         states, axes, attention, sender, kind, receiver = ctx.saved_tensors
+        if _has_kernel(states):
+            from clusterea.numerics.reflection_kernel import reflected_slopes
+
+            inputs = states, axes, attention, sender, kind, ctx.offsets
+            return *reflected_slopes(*inputs, gradients[0]), None, None, None, None
         to_states, to_axes = torch.zeros_like(states), torch.zeros_like(axes)
         to_attention = torch.empty_like(attention)
         for chunk in _chunks(sender.numel(), states):

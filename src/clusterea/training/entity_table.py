@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clusterea.numerics.products import has_triton
+
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
@@ -38,13 +40,29 @@ class EntityTable:
         nodes = nodes.to(self.rows.device)
         gradient = taken.grad.to(self.rows.device)
         self._steps += 1
+        scale = self._learning_rate / (1 - BETAS[0] ** self._steps)
+        correction = 1 - BETAS[1] ** self._steps
+        if has_triton(self.rows.device):
+            from clusterea.numerics.adam_kernel import adam_rows
+
+            adam_rows(
+                self.rows,
+                self._first,
+                self._second,
+                nodes,
+                gradient,
+                betas=BETAS,
+                scale=scale,
+                correction=correction,
+                epsilon=EPSILON,
+            )
+            return
         first = self._first.index_select(0, nodes).lerp_(gradient, 1 - BETAS[0])
         self._first.index_copy_(0, nodes, first)
         second = self._second.index_select(0, nodes).mul_(BETAS[1])
         second.addcmul_(gradient, gradient, value=1 - BETAS[1])
         self._second.index_copy_(0, nodes, second)
-        scale = self._learning_rate / (1 - BETAS[0] ** self._steps)
-        root = second.div_(1 - BETAS[1] ** self._steps).sqrt_().add_(EPSILON)
+        root = second.div_(correction).sqrt_().add_(EPSILON)
         rows = taken.detach().to(self.rows.device).addcdiv_(first, root, value=-scale)
         self.rows.index_copy_(0, nodes, rows)
 
