@@ -25,19 +25,22 @@ if TYPE_CHECKING:
 
     from clusterea.report import ReportData
 
+SAMPLERS_IMPORT = ("torch._dynamo",)  # by torch.optim
 SLOW_IMPORTS = ("bokeh.embed", "bokeh.plotting", "clusterea.report", "pandas")
 LIBRARIES = ("torch", "numpy", "scipy", "pyarrow", "pymetis", "safetensors", "xgboost-cpu")
 
 
-def import_ahead() -> threading.Thread:
-    """Imports what writing needs, beside the first stages. Errors are left to those who need it.
+def import_ahead(*, has_samplers: bool = False) -> threading.Thread:
+    """Imports what samplers and writing need, beside the first stages.
+
+    Errors are left to those who need it.
 
     Python waits for the thread before it ends: it must not be cut off in the middle of an import.
     """
 
     def imported() -> None:
         with suppress(Exception):
-            for name in SLOW_IMPORTS:
+            for name in (*SAMPLERS_IMPORT * has_samplers, *SLOW_IMPORTS):
                 importlib.import_module(name)
 
     thread = threading.Thread(target=imported)

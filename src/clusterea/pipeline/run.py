@@ -73,7 +73,7 @@ def run_in_folder(
         engine: Where the units of a stage run; default: in this process.
     """
     if until == "match":
-        import_ahead()
+        import_ahead(has_samplers=bool(config.samplers))
     claimed = task or _claimed(workspace.folder, task_key(benchmark.task))
     data = DataKeys(claimed, workspace.save_benchmark(benchmark, observer.warn, claimed))
     result = align(
