@@ -263,7 +263,7 @@ def _fusion(stage: Planned, sizes: Sizes) -> Need:
     else:
         chunk = 8 * 16 * BLOCK_SIZES["pair products"][sizes.on]
         table = 16 * width * largest + chunk if largest <= WHOLE * (count + SPARE) else chunk // 16
-    if config.search == "approximate":
+    if config.search == "approximate" and sizes.on == "cpu":
         compared = 4 * width * min(largest, config.search_compared)
         search = Need(
             vectors + compared + 16 * (count + SPARE) * both, 4 * BLOCK_SIZES["listed"]["cpu"]
