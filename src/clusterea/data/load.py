@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from clusterea.data.blank_nodes import BLANK_NODES, without_blank_nodes
 from clusterea.data.delimited import read_delimited
@@ -380,7 +381,9 @@ def _assemble(
         notes=(*notes(), *absent, *filter(None, [found.note]), *known.notes),
         labels=_both(labels, entities),
     )
-    return canonical(as_read)
+    numbered = canonical(as_read)
+    pa.default_memory_pool().release_unused()  # or pages that held the files' text would stay
+    return numbered
 
 
 def _labels(named: NamedGraph, table: NameTable | None, entities: Names) -> Texts | None:
