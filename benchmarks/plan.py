@@ -292,7 +292,7 @@ def check(records: Sequence[Record]) -> list[str]:
         sizes = Sizes(task, config, on)
         stages = [Planned(START, START), *planned_stages(task, config)]
         seconds = sum(stage_seconds(stage, sizes, known) for stage in stages)
-        took: float = record.get(known.get("clock", "wall"), record["wall"])
+        took = float(record.get(known.get("clock", "wall")) or record["wall"])
         memory_of = "gpu" if on == "cuda" else "host"
         expected = expected_memory(task, config, torch.device(on)).on(torch.device(on))
         peak = record[f"{memory_of}_bytes"]
