@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 import torch
+from torch import Tensor
 
 from clusterea.numerics import products
 from clusterea.numerics.products import has_triton, linear
@@ -39,16 +41,17 @@ class TestHasTriton:
     def new_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(products, "find_spec", lambda _: True)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-        ones = torch.ones
-        monkeypatch.setattr(torch, "ones", lambda *size, device: ones(*size))
-        zeros = torch.zeros
-        monkeypatch.setattr(torch, "zeros", lambda *size, device: zeros(*size))
+        for make in (torch.ones, torch.zeros):
+            monkeypatch.setattr(torch, make.__name__, self.on_host(make))
         products._runs_triton.cache_clear()
+
+    def on_host(self, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda *size, **_: make(*size)
 
     def kernel(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
         """Puts a module in place of the one with the kernel; it raises the error, if any."""
 
-        def chosen_dots(rows: torch.Tensor, others: torch.Tensor, columns: torch.Tensor) -> object:
+        def chosen_dots(rows: Tensor, others: Tensor, columns: Tensor) -> object:
             if error is not None:
                 raise error
             return (rows @ others.T).gather(1, columns)
