@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -142,6 +143,23 @@ def test_rows_read_ahead_change_nothing(
     found = view(given, config, options)
     assert torch.equal(dense(found), dense(wanted))
     assert kept == [6 if outside is None else 8] * 4  # vectors, ids, keys and what is outside
+
+
+def test_no_thread_is_left_if_a_mini_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even while someone looks at the error, whose traceback keeps all frames."""
+
+    def ahead(arguments: Any, device: torch.device) -> Any:
+        return prefetch(arguments, device, module._tensors, module.AHEAD)
+
+    def failing(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "_prefetched", ahead)
+    monkeypatch.setattr(module, "batch_cells", failing)
+    with pytest.raises(MemoryError) as error:
+        view(problem(0, num_batches=4), quick())
+    assert error.tb is not None
+    assert not [each for each in threading.enumerate() if each.name == "prefetch"]
 
 
 @pytest.mark.gpu

@@ -90,6 +90,14 @@ class TestGpu:
             torch.testing.assert_close(one.values, other.values, rtol=0, atol=1e-6)
             assert (one.indices == other.indices).float().mean() > 0.999
 
+    @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="no second CUDA device")
+    def test_another_gpu_than_the_current_one(self) -> None:
+        sides, ties = self.sides((5000, 4000))
+        there = torch.device("cuda", 1)
+        sides, ties = (both.map(lambda side: side.to(there)) for both in (sides, ties))
+        best = best_cells_on_gpu(sides.map(lambda side: Rows([side])), 20, ties)
+        self.check(best, self.product(sides, ties), 20)
+
     def test_rows_miss_only_what_they_are_not_compared_with(self) -> None:
         sides, ties = self.sides((8192, 4096))
         wanted = torch.rand(8192 // gpu_search.GROUP, 4096, device="cuda") < 0.9

@@ -171,6 +171,20 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(classify_nodes(*arguments), whole, rtol=1e-4, atol=1e-4)
 
 
+def test_scores_of_float16_are_finite_where_a_column_hardly_varies() -> None:
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(6, 3, generator=draw).half()
+    features[:, 2] = torch.arange(6) * 2e-7
+    adjacency = weighted_adjacency(graph([(i, 0, (i + 1) % 6) for i in range(6)], 6, 1))
+    parameters = [
+        torch.nn.Parameter(torch.randn(*size, generator=draw))
+        for size in ((3, 16), (16, 4), (16,), (4,))
+    ]
+    _, mean, scale = gcn._inputs(adjacency, features)
+    assert 0 < scale[2] < 1e-6
+    assert gcn._scores(parameters, adjacency, features, mean, scale).isfinite().all()
+
+
 @given(st.integers(0, 4), st.integers(1, 10))
 def test_chances_sum_to_one(count: int, nodes: int) -> None:
     side = graph([(i, 0, i + 1) for i in range(nodes - 1)], nodes, 1)

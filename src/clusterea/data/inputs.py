@@ -82,7 +82,7 @@ def notes() -> tuple[str, ...]:
 
 
 def max_input_size() -> int:
-    """The most bytes that an input may have. It is known in the caller's thread only."""
+    """The most bytes that an input may have. The threads of Arrow do not know it."""
     return _CURRENT.get().max_size
 
 

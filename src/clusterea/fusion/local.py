@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import TypeAlias
 
 import torch
@@ -76,14 +77,18 @@ def of_partition(
     for number in range(done):
         step(number + 1, partition.num_batches)
     arguments = (_arguments(given, batch, normalize) for batch in batches)
-    for found in given.each(batch_cells, _prefetched(arguments, given.device)):
-        parts.append(found)
-        done += 1
-        step(done, partition.num_batches)
+    # If a step fails, the thread that reads ends too.
+    with closing(_prefetched(arguments, given.device)) as ahead:
+        for found in given.each(batch_cells, ahead):
+            parts.append(found)
+            done += 1
+            step(done, partition.num_batches)
     return from_parts(parts, given.entities.num_entities)
 
 
-def _prefetched(arguments: Iterator[Arguments], device: torch.device) -> Iterator[Arguments]:
+def _prefetched(
+    arguments: Generator[Arguments, None, None], device: torch.device
+) -> Generator[Arguments, None, None]:
     """The same; for a GPU, the next rows are read on the host while it works."""
     if device.type != "cuda":
         return arguments

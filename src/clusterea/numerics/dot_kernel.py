@@ -25,16 +25,17 @@ def chosen_dots(rows: Tensor, others: Tensor, columns: Tensor) -> Tensor:
     count, width = columns.shape
     found = torch.empty(count, width, dtype=torch.float64, device=columns.device)
     grid = (count, triton.cdiv(width, AT_ONCE))
-    _dots[grid](
-        rows.contiguous(),
-        others.contiguous(),
-        columns.contiguous(),
-        found,
-        width,
-        others.shape[1],
-        at_once=AT_ONCE,
-        step=STEP,
-    )
+    with torch.cuda.device_of(found):  # else a kernel runs on the current GPU
+        _dots[grid](
+            rows.contiguous(),
+            others.contiguous(),
+            columns.contiguous(),
+            found,
+            width,
+            others.shape[1],
+            at_once=AT_ONCE,
+            step=STEP,
+        )
     return found
 
 

@@ -52,26 +52,27 @@ def offer(cells: Tensor, names: Pair[Tensor], buckets: Pair[Buckets]) -> None:
         buckets: Those of the rows of the block, and those of all columns.
     """
     (own, other), (count, width) = buckets, cells.shape
-    _offer[(triton.cdiv(count, ROWS), triton.cdiv(width, COLUMNS))](
-        cells,
-        count,
-        width,
-        names.source,
-        names.target,
-        own.floors,
-        own.counts,
-        own.columns,
-        own.cells,
-        own.cells.shape[1],
-        other.floors,
-        other.counts,
-        other.columns,
-        other.cells,
-        other.cells.shape[1],
-        rows=ROWS,
-        columns=COLUMNS,
-        num_warps=1,
-    )
+    with torch.cuda.device_of(cells):  # else a kernel runs on the current GPU
+        _offer[(triton.cdiv(count, ROWS), triton.cdiv(width, COLUMNS))](
+            cells,
+            count,
+            width,
+            names.source,
+            names.target,
+            own.floors,
+            own.counts,
+            own.columns,
+            own.cells,
+            own.cells.shape[1],
+            other.floors,
+            other.counts,
+            other.columns,
+            other.cells,
+            other.cells.shape[1],
+            rows=ROWS,
+            columns=COLUMNS,
+            num_warps=1,
+        )
 
 
 @triton.jit

@@ -5,6 +5,8 @@ And what is known of devices: `vector_type` is what the vectors of many entities
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -28,7 +30,26 @@ def has_triton(device: torch.device) -> bool:
     """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux."""
     if device.type != "cuda" or find_spec("triton") is None:
         return False
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cuda.get_device_capability(device) >= (8, 0) and _runs_triton(device)
+
+
+@cache
+def _runs_triton(device: torch.device) -> bool:
+    """Whether a first kernel runs: Triton compiles with a C compiler and the headers of Python."""
+    try:
+        from clusterea.numerics.dot_kernel import chosen_dots
+
+        one, column = torch.ones(1, 1, device=device), torch.zeros(1, 1, device=device).long()
+        return float(chosen_dots(one, one, column)) == 1
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        warnings.warn(
+            f"Triton can't compile kernels here, so the search on the GPU is slower: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
 
 
 def linear(rows: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -159,7 +159,9 @@ def _scores(
     has as many columns as there are hidden units.
     """
     first, second, first_bias, second_bias = parameters
-    scaled = first / scale.unsqueeze(1)
+    # A column that hardly varies may get weights beyond the range of float16.
+    most = torch.finfo(features.dtype).max
+    scaled = (first / scale.unsqueeze(1)).clamp(-most, most)
     products = _wide_product(features, scaled)
     hidden = torch.relu(adjacency.apply(products) - mean @ scaled + first_bias)
     return adjacency.apply(hidden @ second) + second_bias
