@@ -5,6 +5,7 @@ Import it only where there is a CUDA device: it needs Triton, which comes with t
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -40,20 +41,21 @@ def adam_rows(
     numbers, dim = gradient.numel(), rows.shape[1]
     if not numbers:
         return
-    _step[(triton.cdiv(numbers, BLOCK),)](
-        rows,
-        first,
-        second,
-        chosen,
-        gradient.contiguous(),
-        numbers,
-        dim,
-        *betas,
-        scale,
-        correction,
-        epsilon,
-        block=BLOCK,
-    )
+    with torch.cuda.device_of(rows):  # else a kernel runs on the current GPU
+        _step[(triton.cdiv(numbers, BLOCK),)](
+            rows,
+            first,
+            second,
+            chosen,
+            gradient.contiguous(),
+            numbers,
+            dim,
+            *betas,
+            scale,
+            correction,
+            epsilon,
+            block=BLOCK,
+        )
 
 
 @triton.jit

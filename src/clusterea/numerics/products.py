@@ -28,14 +28,14 @@ def vector_type(device: torch.device) -> torch.dtype:
 
 def has_triton(device: torch.device) -> bool:
     """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux."""
-    if device.type != "cuda" or find_spec("triton") is None:
-        return False
-    return torch.cuda.get_device_capability(device) >= (8, 0) and _runs_triton(device)
+    return device.type == "cuda" and _runs_triton(device)
 
 
 @cache
 def _runs_triton(device: torch.device) -> bool:
     """Whether a first kernel runs: Triton compiles with a C compiler and the headers of Python."""
+    if find_spec("triton") is None or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
     try:
         from clusterea.numerics.dot_kernel import chosen_dots
 

@@ -34,7 +34,9 @@ def reflected_sums(
     _, channels, dim = states.shape
     receivers = len(offsets) - 1
     sums = states.new_empty(receivers, channels, dim)
-    if receivers:
+    if not receivers:
+        return sums
+    with torch.cuda.device_of(sums):  # else a kernel runs on the current GPU
         _sum[(receivers, channels)](
             states.contiguous(),
             axes.contiguous(),
@@ -74,7 +76,9 @@ def reflected_slopes(
     _, channels, dim = states.shape
     to_states, to_axes = (torch.zeros_like(each.contiguous()) for each in (states, axes))
     to_attention = torch.empty_like(attention.contiguous())
-    if len(offsets) > 1:
+    if len(offsets) < 2:
+        return to_states, to_axes, to_attention
+    with torch.cuda.device_of(to_states):
         _slopes[(len(offsets) - 1,)](
             states.contiguous(),
             axes.contiguous(),
