@@ -27,7 +27,10 @@ def vector_type(device: torch.device) -> torch.dtype:
 
 
 def has_triton(device: torch.device) -> bool:
-    """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux."""
+    """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux.
+
+    The first call for a device compiles a kernel, which may take a second.
+    """
     if device.type != "cuda" or find_spec("triton") is None:
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0) and _runs_triton(device)
