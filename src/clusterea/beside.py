@@ -19,7 +19,7 @@ class Beside:
     """Runs functions in threads beside a block, at most one on each CPU.
 
     The block ends when all of them have; only if it is interrupted, those that have not begun never
-    do. An error of the block comes before those of the functions, which are not told then.
+    do. If the block raises an error, those of the functions are not raised.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Beside:
 def in_order(
     make: Callable[[Item], Made], items: Iterable[Item], threads: int
 ) -> Generator[Made, None, None]:
-    """The results for each item, in order. They are made in threads, one more ahead than these.
+    """The results for each item, in order, made in threads. One more than these may be ahead.
 
     Close it (`contextlib.closing`) if not all results are taken.
     """

@@ -20,7 +20,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     """The results of `function` for each item, in order, from as many threads as there are CPUs.
 
     Each call sees the caller's context variables. If calls fail, the first one's error is raised.
-    Then, and at an interrupt, no further call begins, nor one that a call makes in threads.
+    After an error or an interrupt, no further call begins, also where a call uses `in_threads`.
     """
     calls = list(items)
     workers = min(len(calls), available_cpus())

@@ -29,8 +29,8 @@ FORMAT_NAMES = (
     *("rdf", "table"),
 )
 _INPUT = "Data"
-# Seconds until a thread gives up Python's lock to others. An import would keep it for so long each
-# time that a thread which reads has finished a step.
+# Seconds after which a thread that holds Python's lock lets another one have it, by default 0.005.
+# The thread that reads waits so long for the one that imports, after each step.
 _SWITCH = 0.0002
 Checked = TypeVar("Checked")
 _NAMES = "Names and features"

@@ -23,7 +23,7 @@ class HostCopies:
 
     def __init__(self) -> None:
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="copies")
-        self._begun: deque[Future[Tensor]] = deque()  # each gives its pinned memory back
+        self._begun: deque[Future[Tensor]] = deque()  # each returns its pinned memory
 
     def put(self, place: Tensor, part: Tensor) -> None:
         """Copies a part to its place, a contiguous tensor of the same shape and type."""

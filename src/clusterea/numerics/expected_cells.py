@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SAMPLED = 16  # one column of so many tells the floor
-DEVIATIONS = 2.3  # so far above the wanted number is the expected one: about 1 % of rows have fewer
+DEVIATIONS = 2.3  # of the expected number above the wanted one: about 1 % of rows have fewer
 FEWEST = 1 << 14  # rows of the smaller side, below which `knn.best_cells` is as fast
 
 

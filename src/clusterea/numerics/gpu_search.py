@@ -30,7 +30,7 @@ GROUP = 2048  # consecutive rows that are compared with the same columns
 PASSES = 8  # of rows, at least: after each, the best cells of columns are merged
 ROOM = 4  # cells of a column's bucket, for each wanted
 CELL_BYTES = 4  # memory for each cell of a block
-STOPPED = torch.finfo(torch.float32).max  # the floor of a row that has had too many cells
+STOPPED = torch.finfo(torch.float32).max  # the floor of a column that has had too many cells
 
 # The columns that a group of rows is compared with, by the group's number: (n,) int32, ascending.
 Compared: TypeAlias = Callable[[int], Tensor]

@@ -27,7 +27,10 @@ def vector_type(device: torch.device) -> torch.dtype:
 
 
 def has_triton(device: torch.device) -> bool:
-    """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux."""
+    """Whether kernels written in Triton run on the device: GPUs since Ampere, on Linux.
+
+    The first call for a device compiles a kernel, which may take a second.
+    """
     return device.type == "cuda" and _runs_triton(device)
 
 
@@ -45,7 +48,7 @@ def _runs_triton(device: torch.device) -> bool:
         raise
     except Exception as error:
         warnings.warn(
-            f"Triton can't compile kernels here, so the search on the GPU is slower: {error}",
+            f"Triton can't compile kernels here, so the GPU is slower: {error}",
             RuntimeWarning,
             stacklevel=2,
         )
