@@ -162,7 +162,7 @@ def added(manifest: Path, seconds: float) -> Record:
     return {
         "entities": data["entities"],
         "preset": "+".join([*described["config"]["models"], *described["config"]["samplers"]]),
-        "settings": [],
+        "settings": [f"self_training.rounds={described['config']['self_training']['rounds']}"],
         "on": "cpu" if described["device"].startswith("cpu") else "cuda",
         "data": {name: data[name] for name in ("entities", "triples", "seeds", "never_linked")},
         "config": described["config"],

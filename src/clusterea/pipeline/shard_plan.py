@@ -97,7 +97,7 @@ def _fusion(stage: Planned, sizes: Sizes, shards: int) -> tuple[int, int]:
         search = 8 * BLOCK_SIZES["nearest"]["cpu"] + gathered
         search += own * (row + 2 * best) + 2 * best * largest
     evidence = min(6 * own * sizes.degree, BLOCK_SIZES["evidence"]["cpu"])
-    normalized = CELL_BYTES * cells // shards + int(FOLLOWING["evidence"] * evidence)
+    normalized = CELL_BYTES["cpu"] * cells // shards + int(FOLLOWING["evidence"] * evidence)
     found = SIMILARITY_BYTES * count * both
     chosen = best * (source + shards * target) if config.search != "approximate" else 0
     rounds = 1 + config.support_rounds

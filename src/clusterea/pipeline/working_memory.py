@@ -18,7 +18,7 @@ from clusterea.types import AlignmentTask
 
 MEBI = 1 << 20
 SIMILARITY_BYTES = 12  # of a cell of a sparse similarity
-CELL_BYTES = 130  # of a cell while it is normalized and gets neighbor evidence
+CELL_BYTES = {"cpu": 130, "cuda": 120}  # of a cell while it is normalized and gets evidence
 PART_BYTES = 40  # of a cell of a view while parts are joined
 SUM_BYTES = 64  # of a cell while two views are added
 MATCHED_BYTES = 48  # of a cell of a block while links are chosen
@@ -324,7 +324,7 @@ def _all_candidates(sizes: Sizes, found: int) -> Need:
     cells, total = sizes.cells(), sizes.cells(fused_views(sizes.config))
     edges = 6 * sizes.free[0] * sizes.degree
     usual, least = _block("evidence", edges, sizes)
-    one = Need(found + CELL_BYTES * cells, usual, least)
+    one = Need(found + CELL_BYTES[sizes.on] * cells, usual, least)
     if fused_views(sizes.config) == 1:
         return one
     added = _block("sums", total, sizes, SUM_BYTES)
