@@ -134,6 +134,8 @@ def fastest(records: Sequence[Record]) -> list[Record]:
 def title(pair: str) -> str:
     """`ids15k-en-fr` as IDS15K EN-FR."""
     name = pair.removesuffix(GENERATED)
+    if re.fullmatch(r"\d+-\d+", name):
+        return "{:,} and {:,}, generated".format(*map(int, name.split("-")))
     is_name = name.startswith(("debian", "contea"))
     text = name if is_name else name.upper().replace("-", " ", 1)
     return text if name == pair else f"{text}, generated"

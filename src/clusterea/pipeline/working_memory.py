@@ -39,7 +39,7 @@ UNION_BYTES = 38  # of an edge while both graphs are made one
 LABEL_EDGE_BYTES = 11  # of an edge in the graph that labels spread along
 TRAINING_BYTES = 90 * MEBI  # libraries that training loads
 XGBOOST_BYTES = 200 * MEBI
-NAMES_BYTES = 370 * MEBI  # tables of n-grams, and a block of names
+NAMES_BYTES = 400 * MEBI  # tables of n-grams, and a block of names
 LOOKED_AT, COMPARED, AT_ONCE = 4000, 1 << 16, 1 << 14  # rows that trust compares
 PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WRITTEN = 1 << 20  # cells of candidates that are sorted at a time
@@ -158,7 +158,7 @@ def _training(stage: Planned, sizes: Sizes) -> Need:
     nodes, width = sizes.entities, width_of([encoder])
     states = 8 * encoder.dimension if width > encoder.dimension else 4 * encoder.dimension
     asked, drawn = _asked(stage), drawn_nodes(stage, sizes)
-    loss = 2 * asked * drawn * (8 if sizes.on == "cpu" else 12)
+    loss = 2 * asked * drawn * (4 if sizes.on == "cpu" else 12)  # a CPU keeps few of its terms
     if encoder.loss == "margin":
         loss = 4 * width * 6 * drawn
     reached, fanout = reached_nodes(stage, sizes)
