@@ -424,7 +424,7 @@ def recall(arguments: argparse.Namespace) -> Measured:
 
 
 def busy(arguments: argparse.Namespace) -> Measured:
-    """`clusterea align` alone and beside busy processes, in turn; the best of two runs each."""
+    """`clusterea align` alone and beside busy processes, in turn; the best of two runs or so."""
     pair = arguments.pair or f"ids15k-en-fr{GENERATED}"
     runs: dict[bool, list[Record]] = {False: [], True: []}
     with tempfile.TemporaryDirectory() as scratch:
@@ -435,7 +435,7 @@ def busy(arguments: argparse.Namespace) -> Measured:
             folder, _ = folder_of(arguments.data, pair)
         asked = ["align", str(folder), "--seeds-share", str(SEEDS_SHARE), "--device", "cpu"]
         asked += ["--preset", arguments.preset, "--quiet"]
-        for number in range(2):
+        for number in range(arguments.times):
             for is_busy, found in runs.items():
                 out = Path(scratch) / f"run-{number}-{is_busy}"
                 with busy_processes(arguments.beside if is_busy else 0):
@@ -524,6 +524,7 @@ def main() -> None:
     parser.add_argument("--pair", help="of recall and busy")
     parser.add_argument("--preset", default="fast", help="of busy")
     parser.add_argument("--beside", type=int, default=2, metavar="N", help="of busy")
+    parser.add_argument("--times", type=int, default=2, metavar="N", help="runs of busy")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="STAGE.FIELD=V")
     parser.add_argument("--device", default=DEVICE, choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, default=RESULTS / "speed.jsonl")

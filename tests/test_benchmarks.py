@@ -295,7 +295,7 @@ def test_busy_runs_alternate_with_idle_ones(
 
     monkeypatch.setattr(speed, "busy_processes", busy_processes)
     monkeypatch.setattr(speed, "ran", ran)
-    asked = Namespace(data=None, pair="demo-generated", preset="fast", beside=2)
+    asked = Namespace(data=None, pair="demo-generated", preset="fast", beside=2, times=2)
     (found,) = speed.busy(asked)
     assert beside == [0, 2, 0, 2]
     assert (found["size"], found["preset"], found["beside"]) == ("demo-generated", "fast", 2)
