@@ -420,6 +420,17 @@ class TestPlan:
         sizes = plan.Sizes(like, config, "cpu")
         assert [stage.label for stage, _ in plan.paired(record, sizes)] == ["start", *wanted]
 
+    def test_on_a_gpu_the_plan_is_not_below_what_was_measured(self, plan: ModuleType) -> None:
+        """One H200; records of `plan.py --add`. A CPU's are checked by `plan.py`."""
+        records = [record for record in plan.read_records(plan.RECORDS) if record["on"] == "cuda"]
+        assert records
+        for record in records:
+            task = plan.task_of(record)
+            config, device = plan.configured(task, record), torch.device("cuda")
+            found = plan.expected_memory(task, config, device)
+            assert record["gpu_bytes"] <= found.gpu <= 1.3 * record["gpu_bytes"], record["preset"]
+            assert record["host_bytes"] <= found.host, record["preset"]
+
     def test_nine_runs_are_of_three_sizes_and_three_presets(self, plan: ModuleType) -> None:
         nine = {(run["entities"], run["preset"]) for run in plan.RUNS if "names" not in run}
         assert len(nine) == 9

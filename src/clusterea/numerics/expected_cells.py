@@ -1,6 +1,6 @@
 """`expected_cells`: how many cells of a row a floor from a sample should let through.
 
-`gpu_search` uses it, and the plan of memory. It needs no torch.
+It and the other numbers here are for `gpu_search` and for the plan of memory. They need no torch.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from collections.abc import Iterable
 
 SAMPLED = 16  # one column of so many tells the floor
 DEVIATIONS = 2.3  # of the expected number above the wanted one: about 1 % of rows have fewer
+PASSES = 8  # of rows, at least: after each, the best cells of columns are merged
+ROOM = 4  # cells of a column's bucket, for each wanted
+CELL_BYTES = 4  # memory for each cell of a block
 FEWEST = 1 << 14  # rows of the smaller side, below which `knn.best_cells` is as fast
 
 

@@ -17,7 +17,15 @@ from torch import Tensor
 
 from clusterea.numerics.block_sizes import available, block_size, fitting_size
 from clusterea.numerics.blocks import block_product
-from clusterea.numerics.expected_cells import SAMPLED, expected_cells, is_large, room_of
+from clusterea.numerics.expected_cells import (
+    CELL_BYTES,
+    PASSES,
+    ROOM,
+    SAMPLED,
+    expected_cells,
+    is_large,
+    room_of,
+)
 from clusterea.numerics.knn import BestCells, OnStep, extended
 from clusterea.numerics.products import has_triton
 from clusterea.numerics.rows import Rows
@@ -27,9 +35,6 @@ if TYPE_CHECKING:
     from clusterea.numerics.offer_kernel import Buckets
 
 GROUP = 2048  # consecutive rows that are compared with the same columns
-PASSES = 8  # of rows, at least: after each, the best cells of columns are merged
-ROOM = 4  # cells of a column's bucket, for each wanted
-CELL_BYTES = 4  # memory for each cell of a block
 STOPPED = torch.finfo(torch.float32).max  # the floor of a column that has had too many cells
 
 # The columns that a group of rows is compared with, by the group's number: (n,) int32, ascending.

@@ -71,18 +71,15 @@ def _use(device: torch.device) -> None:
 
 
 def _compile(device: torch.device) -> None:
-    """Compiles the kernels of the search, which takes some seconds on a new machine."""
+    """Compiles the largest kernel of the search, which takes some seconds on a new machine."""
     import torch
 
-    from clusterea.numerics.dot_kernel import chosen_dots
     from clusterea.numerics.offer_kernel import Buckets, offer
     from clusterea.types import Pair
 
     names = torch.arange(16, dtype=torch.int32, device=device)
     cells = torch.ones(16, 16, device=device)
     offer(cells, Pair(names, names), Pair(*(Buckets.of(cells[0].clone(), 16) for _ in range(2))))
-    for rows in (cells, cells.half()):
-        chosen_dots(rows, rows, names.view(1, 16).expand(16, 16))
 
 
 def _indexed(name: str) -> torch.device:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from clusterea.config import Config, PropagationConfig, SamplingConfig, TrainingConfig
 from clusterea.numerics.block_sizes import BLOCK_SIZES, FOLLOWING, LEAST, least_size
-from clusterea.numerics.expected_cells import is_large, room_of
+from clusterea.numerics.expected_cells import CELL_BYTES as GPU_CELL_BYTES
+from clusterea.numerics.expected_cells import PASSES, ROOM, is_large, room_of
 from clusterea.pipeline.planned import Planned, width_of
 from clusterea.types import AlignmentTask
 
@@ -45,7 +46,6 @@ PRODUCTS_BYTES = 96 * MEBI  # buffers of large matrix products
 WRITTEN = 1 << 20  # cells of candidates that are sorted at a time
 NAMED_BYTES = 400  # of an entity while links and the report are written
 WHOLE, SPARE, GROUP = 40, 16, 64  # of the search, see `numerics.knn`
-PASSES, ROOM, GPU_CELL_BYTES = 8, 4, 4  # see `numerics.gpu_search`
 SLAB, ROWS_HERE = 64, 1 << 13  # of label propagation
 TILE_NUMBERS, SAMPLED_CELLS = 1 << 20, 1 << 18  # see `numerics.sampled_dots`
 
